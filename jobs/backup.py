@@ -1,12 +1,15 @@
 """Backups of the whole store.
 
-    python -m jobs.backup create|list|verify|restore|cleanup [NAME] [--dir FOLDER] [--data-dir DIR]
+    python -m jobs.backup create|list|verify|restore|cleanup [NAME] [--to PLACE] [--data-dir DIR]
+    python -m jobs.backup keygen FILE
 
-`create` writes one file of all collections as they stand at one moment. `verify` restores a backup
-into a scratch database and compares counts and hashes. `restore` puts one into the empty database
-of a stack that runs, or with `--replace DELETE` into the place of all there is; the index is built
-anew from it in the background. Without a name the newest backup is taken. Exit codes: 0 done,
-2 bad arguments or a backup that is none, 4 MongoDB is away.
+`create` writes one file of all collections as they stand at one moment, into a folder or to an
+address such as s3://bucket/path; with a key of age, encrypted. `verify` restores a backup into a
+scratch database, compares counts and hashes, and looks for 200 memories by their words. `restore`
+puts one into the empty database of a stack that runs, or with `--replace DELETE` into the place of
+all there is; the index is built anew from it in the background. Without a name the newest backup is
+taken. Exit codes: 0 done, 2 bad arguments or a backup that is none, 4 MongoDB or the place of
+backups is away.
 """
 
 from __future__ import annotations
@@ -27,20 +30,25 @@ from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import Settings
 from rayapp.local.cli.output import report_console
 from rayapp.portability.backup import BackupService
+from rayapp.portability.encryption import BackupKeys, new_key
+from rayapp.storage.backup_files import open_backups
 from rayapp.storage.mongo.backup import MongoBackups
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 
-DOES = ("create", "list", "verify", "restore", "cleanup")
+DOES = ("create", "list", "verify", "restore", "cleanup", "keygen")
 CONFIRM = "DELETE"
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="backup", description="Backups of the whole store.")
     made.add_argument("what", choices=DOES)
-    made.add_argument("name", nargs="?", help="Of a backup; without it the newest.")
+    made.add_argument("name", nargs="?", help="Of a backup (else the newest); of the new key file.")
     made.add_argument("--data-dir", type=Path, help="Stack to attach to.")
-    made.add_argument("--dir", type=Path, help="Folder of backups; else the one of the settings.")
+    place = "Folder or address of backups; else backup.url, or the folder of the settings."
+    made.add_argument("--to", "--dir", dest="place", metavar="PLACE", help=place)
+    made.add_argument("--recipient", help="Public key to encrypt for; else backup.recipient.")
+    made.add_argument("--key-file", type=Path, help="Secret key; else backup.key_file.")
     made.add_argument("--keep", type=int, help="cleanup: the newest so many; else backup.keep.")
     made.add_argument("--replace", metavar=CONFIRM, help="restore: everything there is goes first.")
     return made
@@ -50,6 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = report_console()
     try:
         options = parser().parse_args(argv)
+        if options.what == "keygen":
+            return _keygen(options.name, console)
         settings = attached(options.data_dir)
         return asyncio.run(_run(options, settings, console))
     except RayappError as error:
@@ -58,22 +68,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def _run(options: argparse.Namespace, settings: Settings, console: Console) -> int:
-    folder = options.dir or settings.backup.folder_in(settings.data.dir)
+    backup = settings.backup
+    files = open_backups(options.place or backup.place_in(settings.data.dir))
+    keys = BackupKeys(options.recipient or backup.recipient, options.key_file or backup.key_file)
     database = MongoBackups(settings.mongo)
-    service = BackupService(database, folder, SystemClock())
+    service = BackupService(database, files, SystemClock(), keys)
     begun = time.monotonic()
     try:
         said = await _do(options, settings, service)
     finally:
         await database.close()
-    console.print(f"{said} ({time.monotonic() - begun:.1f} s, {folder})")
+    console.print(f"{said} ({time.monotonic() - begun:.1f} s, {files.where})")
     return EXIT_DONE
 
 
 async def _do(options: argparse.Namespace, settings: Settings, service: BackupService) -> str:
     if options.what == "create":
-        made = await service.create()
-        return f"{made.name}: {service.manifest(made.name).rows:,} rows, {made.bytes:,} bytes"
+        made, manifest = await service.create()
+        return f"{made.name}: {manifest.rows:,} rows, {made.bytes:,} bytes"
     if options.what == "list":
         lines = [f"{one.name}  {one.bytes:,} bytes" for one in service.kept()]
         return "\n".join([*lines, f"{len(lines)} backups"])
@@ -82,7 +94,9 @@ async def _do(options: argparse.Namespace, settings: Settings, service: BackupSe
         return f"{len(service.cleanup(max(0, keep)))} backups removed, {len(service.kept())} kept"
     name = options.name or _newest(service)
     if options.what == "verify":
-        return f"{name} is whole: {(await service.verify(name)).rows:,} rows came back as they were"
+        seen = await service.verify(name)
+        rows = f"{seen.manifest.rows:,} rows came back as they were"
+        return f"{name} is whole: {rows}, {seen.searches} memories were found by their words"
     if options.replace not in (None, CONFIRM):
         raise InvalidInput(f"--replace removes everything there is; type {CONFIRM} after it.")
     found = await service.restore(name, replace=options.replace == CONFIRM)
@@ -90,6 +104,14 @@ async def _do(options: argparse.Namespace, settings: Settings, service: BackupSe
     said = f"{name}: {found.rows:,} rows are back, {waiting:,} memories wait for the index"
     # Its replicas hold users as they were, and no note tells them.
     return f"{said}; start the service anew" if options.replace else said
+
+
+def _keygen(name: str | None, console: Console) -> int:
+    if not name:
+        raise InvalidInput("keygen: name the file for the new key.")
+    console.print(f"public key: {new_key(Path(name))}")
+    console.print(f"Keep {name} where the backups are not: without it nobody can read them.")
+    return EXIT_DONE
 
 
 def _newest(service: BackupService) -> str:

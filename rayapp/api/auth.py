@@ -255,6 +255,10 @@ DESTROYS = frozenset(
 )
 
 
+# Answers that may take any time, as long as they go on.
+LASTING = frozenset({("GET", f"{BACKUP}/export")})
+
+
 @dataclass(frozen=True, slots=True)
 class RouteRule:
     """What the middleware knows of a route before its handler runs."""
@@ -265,6 +269,7 @@ class RouteRule:
     stream: bool = False
     destroys: bool = False
     of_one_user: bool = True
+    lasting: bool = False
 
 
 def rule_of(method: str, path: str) -> RouteRule | None:
@@ -279,6 +284,7 @@ def rule_of(method: str, path: str) -> RouteRule | None:
         may_write=key in MAY_WRITE,
         stream=key in STREAMS,
         destroys=key in DESTROYS,
+        lasting=key in LASTING,
         of_one_user=scope != "admin" or key in OF_ONE_USER,
     )
 

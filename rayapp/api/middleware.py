@@ -63,6 +63,7 @@ BULK = frozenset(
         f"{UPLOAD}/upload",
         f"{BACKUP}/import",
         f"{BACKUP}/upload",
+        f"{BACKUP}/import-from",
         f"{BACKUP}/restore",
     }
 )
@@ -355,6 +356,7 @@ class _Reply:
         self.status = self.CLIENT_CLOSED
         self.finished = False
         self.notice = ""
+        self.on_sent: Callable[[], None] | None = None
 
     @property
     def request_id(self) -> str:
@@ -374,6 +376,8 @@ class _Reply:
         elif message["type"] == "http.response.body":
             self.finished = not message.get("more_body", False)
         await self._send(message)
+        if self.on_sent is not None:
+            self.on_sent()
 
     async def send_answer(self, response: Response) -> None:
         """A whole answer, unless another one began."""
@@ -382,8 +386,9 @@ class _Reply:
 
 
 class _Limits:
-    """Ends a request at its time limit; ends a read when its caller goes away. Writes are finished
-    even so: half a write that nobody hears of is worse than a wasted one."""
+    """Ends a request at its time limit, or when so long nothing more of a lasting answer was taken;
+    ends a read when its caller goes away. Writes are finished even so: half a write that nobody
+    hears of is worse than a wasted one."""
 
     def __init__(
         self, services: Services, rule: RouteRule, receive: Receive, reply: _Reply
@@ -397,6 +402,12 @@ class _Limits:
         self._timeout = asyncio.timeout(self._seconds)
         self._watcher: asyncio.Task[None] | None = None
         self._gone = False
+        if rule.lasting:
+            reply.on_sent = self._go_on
+
+    def _go_on(self) -> None:
+        if not self._gone and not self._timeout.expired():
+            self._timeout.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
     async def __aenter__(self) -> _Limits:
         await self._timeout.__aenter__()

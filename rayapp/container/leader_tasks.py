@@ -19,6 +19,8 @@ from rayapp.learning.leader import ONCE, PeriodicTask
 from rayapp.memory.ports import EventStore
 from rayapp.memory.scope import ReadScope
 from rayapp.portability.backup import BackupService
+from rayapp.portability.encryption import BackupKeys
+from rayapp.storage.backup_files import open_backups
 from rayapp.storage.mongo.backup import MongoBackups
 
 log = logging.getLogger("rayapp.maintenance")
@@ -136,7 +138,7 @@ def backup_tasks(settings: Settings, clock: Clock, disk: DiskSpace) -> list[Peri
     """A backup of the whole store, if any are wanted; an owner that is new looks for the newest
     one first."""
     every_s = settings.backup.every_h * HOUR_S
-    folder = settings.backup.folder_in(settings.data.dir)
+    where = settings.backup.place_in(settings.data.dir)
 
     async def run() -> bool:
         if disk.tight and settings.backup.dir is None:
@@ -144,11 +146,12 @@ def backup_tasks(settings: Settings, clock: Clock, disk: DiskSpace) -> list[Peri
             return False
         database = MongoBackups(settings.mongo)
         try:
-            service = BackupService(database, folder, clock)
+            keys = BackupKeys(settings.backup.recipient, settings.backup.key_file)
+            service = BackupService(database, open_backups(where), clock, keys)
             kept = await asyncio.to_thread(service.kept)
             due_at = kept[0].at + timedelta(seconds=every_s) if kept else clock.now()
             if due_at <= clock.now():
-                made = await service.create()
+                made, _ = await service.create()
                 gone = await asyncio.to_thread(service.cleanup, settings.backup.keep)
                 log.info("backup %s, %d bytes; %d removed", made.name, made.bytes, len(gone))
             return True

@@ -93,6 +93,7 @@ from rayapp.search.resident import ResidentViews
 from rayapp.search.retrievers import Retrievers
 from rayapp.search.rules.confidence import Calibrated, Calibration, calibrated
 from rayapp.search.service import SearchService
+from rayapp.storage.backup_files import open_backups
 from rayapp.storage.files import load_calibration, load_presets, load_windows
 
 log = logging.getLogger("rayapp.container")
@@ -640,9 +641,9 @@ class Container:
 
     @cached_property
     def storage_report(self) -> StorageReport:
-        folder = self.settings.backup.folder_in(self.settings.data.dir)
+        files = open_backups(self.settings.backup.place_in(self.settings.data.dir))
         return StorageReport(
-            self.stores, self.index, partial(stored_in, folder), runtime=self.runtime
+            self.stores, self.index, partial(stored_in, files), runtime=self.runtime
         )
 
     @cached_property

@@ -2,14 +2,18 @@
 
 import asyncio
 import hashlib
-import os
+import re
 import zipfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+)
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from typing import IO, Annotated, Literal, Protocol
 from uuid import uuid4
 
@@ -18,14 +22,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Clock
 from rayapp.portability.archive import BROKEN, ZIP_LEVEL
-from rayapp.portability.files import private_file, synced
+from rayapp.portability.encryption import BackupKeys
 from rayapp.portability.rules.archive import MANIFEST, BadArchive
+from rayapp.portability.rules.collections import ITEMS
 
 FORMAT: Literal["rayapp-backup"] = "rayapp-backup"
 VERSION = 1
-PREFIX, SUFFIX = "rayapp-backup-", ".zip"
+PREFIX, SUFFIX, ENCRYPTED_SUFFIX = "rayapp-backup-", ".zip", ".age"
+STAMP = "%Y-%m-%dT%H-%M-%S-%fZ"
+NAME = re.compile(
+    rf"{PREFIX}\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{{6}}Z\{SUFFIX}(\{ENCRYPTED_SUFFIX})?"
+)
 UNFINISHED = ".part"
 BSON = ".bson"
+# Memories that `verify` looks for by their words.
+SEARCHES = 200
 # Documents of one write of a restore.
 BATCH = 1_000
 LENGTH_BYTES = 4
@@ -49,6 +60,8 @@ class Backups(Protocol):
     async def empty(self) -> None: ...
     async def load(self, name: str, rows: Iterable[bytes]) -> None: ...
     def pages(self, name: str) -> AsyncIterator[list[bytes]]: ...
+    async def finds(self, memory: bytes) -> bool | None:
+        """Whether a memory is found by its words; None: it has none, or nobody may find it."""
 
 
 class BackupPart(BaseModel):
@@ -80,34 +93,59 @@ class StoredBackup:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """`searches`: memories that were found by their words after the restore."""
+
+    manifest: BackupManifest
+    searches: int
+
+
+class BackupFiles(Protocol):
+    """Where backups lie. `where` is for people."""
+
+    where: str
+
+    def kept(self) -> list[StoredBackup]: ...
+    def writing(self, name: str) -> AbstractContextManager[IO[bytes]]:
+        """A file that has its name once all of it is written; after an error there is none."""
+
+    def reading(self, name: str) -> IO[bytes]: ...
+    def remove(self, name: str) -> None: ...
+    def sweep(self) -> None:
+        """Remove what deaths left."""
+
+
 class BackupService:
-    """Backups in one folder. Raises NotFound, BadArchive, Conflict, StoreDown.
+    """Backups in one place. Raises NotFound, BadArchive, Conflict, StoreDown.
 
     The index is in none: it is built anew from what is restored.
     """
 
-    def __init__(self, database: Backups, folder: Path, clock: Clock) -> None:
+    def __init__(
+        self, database: Backups, files: BackupFiles, clock: Clock, keys: BackupKeys | None = None
+    ) -> None:
         self._database = database
-        self._folder = folder
+        self._files = files
         self._clock = clock
+        self._keys = keys or BackupKeys()
 
-    async def create(self) -> StoredBackup:
+    async def create(self) -> tuple[StoredBackup, BackupManifest]:
         """A file of all collections as they stand now; what a death leaves is no backup."""
         now = self._clock.now().astimezone(UTC)
-        name = f"{PREFIX}{now.strftime('%Y-%m-%dT%H-%M-%S-%fZ')}{SUFFIX}"
-        await asyncio.to_thread(self._folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        unfinished = self._folder / (name + UNFINISHED)
-        try:
-            with await asyncio.to_thread(private_file, unfinished) as file:
-                await self._write(file, now)
-                await asyncio.to_thread(synced, file)
-            await asyncio.to_thread(os.replace, unfinished, self._folder / name)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
-        return _stored(self._folder / name)
+        name = f"{PREFIX}{now.strftime(STAMP)}{SUFFIX}"
+        with ExitStack() as stack:
+            if self._keys.encrypts:
+                name += ENCRYPTED_SUFFIX
+                target = stack.enter_context(self._files.writing(name))
+                target = stack.enter_context(self._keys.sealed(target))
+            else:
+                target = stack.enter_context(self._files.writing(name))
+            manifest = await self._write(target, now)
+        made = next(one for one in await asyncio.to_thread(self.kept) if one.name == name)
+        return made, manifest
 
-    async def _write(self, file: IO[bytes], now: datetime) -> None:
+    async def _write(self, file: IO[bytes], now: datetime) -> BackupManifest:
         parts = []
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=ZIP_LEVEL) as made:
             async with self._database.snapshot() as snapshot:
@@ -127,27 +165,33 @@ class BackupService:
                 format=FORMAT, version=VERSION, created_at=now, parts=tuple(parts)
             )
             made.writestr(MANIFEST, manifest.model_dump_json(indent=1))
+        return manifest
 
     def kept(self) -> list[StoredBackup]:
         """Newest first."""
-        return stored_in(self._folder)
+        return stored_in(self._files)
 
     def cleanup(self, keep: int) -> list[StoredBackup]:
         """Remove all but the newest `keep`, and what deaths left; which went."""
         gone = self.kept()[keep:]
         for one in gone:
-            (self._folder / one.name).unlink(missing_ok=True)
-        for path in self._folder.glob(f"{PREFIX}*{UNFINISHED}") if self._folder.is_dir() else []:
-            path.unlink(missing_ok=True)
+            self._files.remove(one.name)
+        self._files.sweep()
         return gone
 
-    async def verify(self, name: str) -> BackupManifest:
-        """Restore it into a scratch database, and compare what is there with the manifest."""
+    async def verify(self, name: str) -> Verified:
+        """Restore it into a scratch database; compare what is there with the manifest, and look
+        for memories by their words."""
         async with self._database.scratch(f"rayapp-verify-{uuid4().hex[:12]}") as scratch:
-            manifest = await self._load(name, scratch)
+            with _read(await asyncio.to_thread(self._opened, name), name) as found:
+                manifest = await self._load(found, name, scratch)
+            sample: list[bytes] = []
             for part in manifest.parts:
+                every = max(1, part.rows // SEARCHES)
                 seen, rows = hashlib.sha256(), 0
                 async for page in scratch.pages(part.collection):
+                    if part.collection == ITEMS:
+                        sample += page[-rows % every :: every]
                     rows += len(page)
                     seen.update(b"".join(page))
                 if (rows, seen.hexdigest()) != (part.rows, part.sha256):
@@ -155,50 +199,63 @@ class BackupService:
                         f"{part.collection} comes back as {rows} rows that are not those of the "
                         f"backup {name}; make a new backup."
                     )
-        return manifest
+            hits = [await scratch.finds(one) for one in sample]
+        if missed := hits.count(False):
+            raise BadArchive(
+                f"{missed} of {len(hits)} memories of the backup {name} are not found by their "
+                "words after a restore; make a new backup."
+            )
+        return Verified(manifest=manifest, searches=hits.count(True))
 
     async def restore(self, name: str, *, replace: bool = False) -> BackupManifest:
         """Into the database, which must be empty unless `replace`. The backup is read as a whole
         before anything is removed. A repeat finishes what was cut short."""
-        await asyncio.to_thread(self._check, name)
-        if await self._database.total() and not replace:
-            raise Conflict(
-                "The database is not empty; restore into an empty one, or say that everything in "
-                "it goes.",
-                code="not_empty",
-            )
-        if replace:
-            await self._database.empty()
-        return await self._load(name, self._database)
+        with _read(await asyncio.to_thread(self._opened, name), name) as found:
+            await asyncio.to_thread(_check, found, name)
+            if await self._database.total() and not replace:
+                raise Conflict(
+                    "The database is not empty; restore into an empty one, or say that everything "
+                    "in it goes.",
+                    code="not_empty",
+                )
+            if replace:
+                await self._database.empty()
+            return await self._load(found, name, self._database)
 
     def manifest(self, name: str) -> BackupManifest:
-        with self._read(name) as found:
+        with _read(self._opened(name), name) as found:
             return _manifest(found, name)
 
-    async def _load(self, name: str, database: Backups) -> BackupManifest:
+    async def _load(self, found: zipfile.ZipFile, name: str, database: Backups) -> BackupManifest:
         await database.prepare()
-        with self._read(name) as found:
-            manifest = _manifest(found, name)
-            for part in manifest.parts:
-                documents = _documents(found, part)
-                while page := await asyncio.to_thread(_page, documents):
-                    await database.load(part.collection, page)
+        manifest = _manifest(found, name)
+        for part in manifest.parts:
+            documents = _documents(found, part)
+            while page := await asyncio.to_thread(_page, documents):
+                await database.load(part.collection, page)
         return manifest
 
-    def _check(self, name: str) -> None:
-        with self._read(name) as found:
-            for part in _manifest(found, name).parts:
-                for _ in _documents(found, part):
-                    pass
+    def _opened(self, name: str) -> IO[bytes]:
+        if not is_backup(name) or name not in {one.name for one in self._files.kept()}:
+            raise NotFound(
+                f"No backup {name} in {self._files.where}; list them.", code="no_archive"
+            )
+        file = self._files.reading(name)
+        if not name.endswith(ENCRYPTED_SUFFIX):
+            return file
+        with file:
+            return self._keys.opened(file, name)
 
-    def _read(self, name: str) -> zipfile.ZipFile:
-        path = self._folder / name
-        if path.name != name or not name.startswith(PREFIX) or not path.is_file():
-            raise NotFound(f"No backup {name} in {self._folder}; list them.", code="no_archive")
+
+@contextmanager
+def _read(file: IO[bytes], name: str) -> Iterator[zipfile.ZipFile]:
+    with file:
         try:
-            return zipfile.ZipFile(path)
+            found = zipfile.ZipFile(file)
         except BROKEN:
             raise BadArchive(f"The backup {name} is broken; use another one.") from None
+        with found:
+            yield found
 
 
 def _manifest(found: zipfile.ZipFile, name: str) -> BackupManifest:
@@ -236,17 +293,27 @@ def _documents(found: zipfile.ZipFile, part: BackupPart) -> Iterator[bytes]:
         )
 
 
-def stored_in(folder: Path) -> list[StoredBackup]:
-    """The whole ones of a folder, newest first."""
-    found = folder.glob(f"{PREFIX}*{SUFFIX}") if folder.is_dir() else []
-    return sorted(map(_stored, found), key=lambda one: one.name, reverse=True)
+def stored_in(files: BackupFiles) -> list[StoredBackup]:
+    """The whole ones of a place, newest first."""
+    return sorted(files.kept(), key=lambda one: one.name, reverse=True)
 
 
 def _page(documents: Iterator[bytes]) -> list[bytes]:
     return list(islice(documents, BATCH))
 
 
-def _stored(path: Path) -> StoredBackup:
-    found = path.stat()
-    at = datetime.fromtimestamp(found.st_mtime, UTC)
-    return StoredBackup(name=path.name, bytes=found.st_size, at=at)
+def _check(found: zipfile.ZipFile, name: str) -> None:
+    for part in _manifest(found, name).parts:
+        for _ in _documents(found, part):
+            pass
+
+
+def is_backup(name: str) -> bool:
+    """Whether a file has the name of a backup."""
+    return NAME.fullmatch(name) is not None
+
+
+def taken_at(name: str) -> datetime:
+    """When the backup of this name was taken."""
+    stamp = name.removeprefix(PREFIX).removesuffix(ENCRYPTED_SUFFIX).removesuffix(SUFFIX)
+    return datetime.strptime(stamp, STAMP).replace(tzinfo=UTC)

@@ -21,6 +21,9 @@ from rayapp.serve.deploy_phase import DeployPhase
 
 APP_NAME = "rayapp"
 DEFAULT_APP = "rayapp.serve.app:build"
+# Serve ends an answer after this, whether it goes on or not: an export of one moment takes 300 s at
+# most. Every other request has its own limit (`api/middleware.py`), in the same process.
+BACKSTOP_S = 3_600.0
 
 
 def build(app: str, settings: Settings) -> serve.Application:
@@ -45,7 +48,7 @@ def deploy(settings: Settings, app: str, phase: DeployPhase) -> None:
             # HAProxy mode would otherwise bind every address.
             "host": settings.http.host,
             "port": settings.http.port,
-            "request_timeout_s": settings.stream_limit_s,
+            "request_timeout_s": BACKSTOP_S,
         },
     )
     built = build(app, settings)

@@ -11,6 +11,7 @@ from rayapp.container.bootstrap import Stores
 from rayapp.core.errors import Conflict
 from rayapp.core.runtime import SystemClock
 from rayapp.portability.backup import BackupService
+from rayapp.storage.backup_files import FolderBackups
 from rayapp.storage.mongo.backup import MongoBackups
 from rayapp.storage.mongo.database import MongoDatabase
 from tests.support.archive_world import ArchiveWorld, ask, fill, on_stores, settings_in
@@ -27,7 +28,9 @@ async def world(tmp_path: Path, mongo: MongoServer, database: MongoDatabase) -> 
 
 @pytest.fixture
 def service(tmp_path: Path, mongo: MongoServer) -> BackupService:
-    return BackupService(MongoBackups(mongo.settings()), tmp_path / "kept", SystemClock())
+    return BackupService(
+        MongoBackups(mongo.settings()), FolderBackups(tmp_path / "kept"), SystemClock()
+    )
 
 
 async def rows(database: MongoDatabase) -> dict[str, list[dict[str, object]]]:
@@ -44,8 +47,11 @@ async def test_a_backup_comes_back_as_it_was(
     await fill(world)
     await fill(ArchiveWorld(world.container, "noa"), "Acre")
     before = await rows(database)
-    made = await service.create()
-    assert (await service.verify(made.name)).rows == sum(map(len, before.values()))
+    made, _ = await service.create()
+    verified = await service.verify(made.name)
+    assert verified.manifest.rows == sum(map(len, before.values()))
+    living = [row for row in before["memory_items"] if row["status"] != "deleted"]
+    assert verified.searches == len(living) > 5
     names = await database.client.list_database_names()
     assert not [name for name in names if name.startswith("rayapp-verify")]
     with pytest.raises(Conflict, match="not empty"):
@@ -76,7 +82,7 @@ async def test_what_is_written_meanwhile_is_in_none_or_in_all_of_it(
 
     editing = asyncio.create_task(edit())
     await asyncio.sleep(0.3)
-    made = [await service.create() for _ in range(5)]
+    made = [(await service.create())[0] for _ in range(5)]
     stop.set()
     await editing
     for one in made:

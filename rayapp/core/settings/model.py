@@ -545,10 +545,25 @@ class BackupSettings(SettingsSection):
         0.0, ge=0, description="Pause between backups of the whole store, hours; 0 = none."
     )
     keep: int = Field(7, ge=1, le=1_000, description="Newest backups that stay after one is made.")
+    url: str = Field(
+        "",
+        description="Where backups of the whole store lie: a folder, or an address such as "
+        "s3://bucket/path (fsspec; its keys from the environment); empty: the folder of archives.",
+    )
+    recipient: str = Field(
+        "", description="Public key of age (age1…) that backups are encrypted for; empty: none."
+    )
+    key_file: Path | None = Field(
+        None, description="Secret key of age that reads them; without `recipient`, also for which."
+    )
 
     def folder_in(self, data: Path) -> Path:
         """Of archives and backups, for this data directory."""
         return self.dir or data / "backups"
+
+    def place_in(self, data: Path) -> str | Path:
+        """Of backups of the whole store."""
+        return self.url or self.folder_in(data)
 
 
 class RetentionSettings(SettingsSection):

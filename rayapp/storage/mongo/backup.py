@@ -10,9 +10,11 @@ from bson.raw_bson import RawBSONDocument
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.core.settings.model import MongoSettings
-from rayapp.portability.rules.collections import COLLECTIONS
+from rayapp.memory.item import Status
+from rayapp.portability.rules.collections import COLLECTIONS, ITEMS
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.predicates import text, text_terms
 
 RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
 PAGE = 1_000
@@ -96,6 +98,16 @@ class MongoBackups:
     async def pages(self, name: str) -> AsyncIterator[list[bytes]]:
         async for page in MongoSnapshot(self._database, None).pages(name):
             yield page
+
+    async def finds(self, memory: bytes) -> bool | None:
+        """By the text index, as the search does that has no vector index."""
+        doc = RawBSONDocument(memory)
+        terms = text_terms(str(doc["text"]))
+        if not terms or doc["status"] == Status.DELETED.value:
+            return None
+        where = {"user_id": doc["user_id"], "_id": doc["_id"], **text(terms)}
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            return await self._database.collection(ITEMS).find_one(where, {"_id": 1}) is not None
 
     async def close(self) -> None:
         await self._database.close()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import json
 import zipfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from rayapp.core.settings.model import Settings
 from tests.support.archive_world import ArchiveWorld, ask, fill, settings_in
 from tests.support.harness import Harness
 
@@ -112,6 +115,31 @@ async def test_a_name_opens_no_other_file(world: ArchiveWorld, name: str) -> Non
 async def test_one_archive_is_named(world: ArchiveWorld, body: dict[str, Any]) -> None:
     async with world.http() as http:
         assert (await http.post(f"{B}/import", json=body)).status_code == 422
+
+
+@pytest.mark.parametrize(("pause_s", "whole"), [(0.1, True), (0.9, False)])
+async def test_an_export_lasts_as_long_as_it_goes_on(
+    world: ArchiveWorld, monkeypatch: pytest.MonkeyPatch, pause_s: float, whole: bool
+) -> None:
+    """Twice the limit of a request in sum; a pause that is as long ends it."""
+    monkeypatch.setattr(Settings, "stream_limit_s", 0.5)
+    stream = world.container.exports.stream
+
+    async def slow(*asked: Any) -> AsyncIterator[bytes]:
+        async for chunk in stream(*asked):
+            await asyncio.sleep(pause_s)
+            yield chunk
+
+    monkeypatch.setattr(world.container.exports, "stream", slow)
+    async with world.http() as http:
+        begun = asyncio.get_running_loop().time()
+        try:
+            answer = await http.get(f"{B}/export?format=zip")
+            came = zipfile.is_zipfile(io.BytesIO(answer.content))
+        except (httpx.HTTPError, RuntimeError):
+            came = False
+        assert came is whole
+        assert not whole or asyncio.get_running_loop().time() - begun > 1
 
 
 # --- erasing

@@ -31,6 +31,7 @@ from rayapp.portability.rules.foreign import (
     LeftOut,
     time_of,
 )
+from rayapp.portability.rules.importers import roampal
 from rayapp.portability.rules.kinds import Origin
 from tests.support import foreign_exports as made
 from tests.support.archive_world import ArchiveWorld, settings_in
@@ -195,6 +196,37 @@ def test_roampal_is_read_with_a_write_ahead_log(tmp_path: Path) -> None:
     assert memories(read("roampal", made.roampal(path.read_bytes()))).keys() == {"A walk in Acre"}
 
 
+# --- lists of JSON
+
+ENTRIES = st.lists(
+    st.recursive(
+        st.text() | st.integers() | st.booleans() | st.none(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=8,
+    ).filter(lambda one: isinstance(one, dict | list)),
+    max_size=6,
+)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    entries=ENTRIES, size=st.integers(1, 40), ascii=st.booleans(), indent=st.sampled_from([None, 1])
+)
+def test_a_list_is_read_entry_by_entry(
+    entries: list[Any], size: int, ascii: bool, indent: int | None
+) -> None:
+    data = json.dumps(entries, ensure_ascii=ascii, indent=indent).encode("utf-8", "surrogatepass")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(foreign, "CHUNK_BYTES", size)
+        found = list(files_of(b"\xef\xbb\xbf" + data).entries("f"))
+    assert found == entries
+
+
+def test_a_long_string_with_brackets_is_one_entry() -> None:
+    entry = {"title": '[{"' * 400_000 + "\\"}
+    assert list(files_of(json.dumps([entry, {}]).encode()).entries("f")) == [entry, {}]
+
+
 # --- values
 
 
@@ -309,13 +341,20 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "locked": ("chatgpt", locked, "encrypted"),
     "bomb": ("chatgpt", lambda: text_zip("b.json", b" " * 60_000_000), "too much"),
     "declared": ("chatgpt", lambda: declared(4_000_000_000), "too much"),
-    "long entry": ("chatgpt", long_entry, "more than 32 MB"),
+    "long entry": ("chatgpt", long_entry, "more than 1 MB"),
     "none of it": ("chatgpt", lambda: made.zipped({"a.json": "[]", "b.json": "[]"}), "no conv"),
     "no notes": ("markdown", lambda: made.zipped({"a.png": "x"}), "no .md"),
     "no backup": ("roampal", made.markdown, "no backup of Roampal"),
     "no database": ("roampal", lambda: made.roampal(b"SQLite format 3\0" + b"x" * 900), "be read"),
     "endless": ("roampal", endless_view, "be read"),
 }  # fmt: skip
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too much comes sooner."""
+    monkeypatch.setattr(foreign, "MAX_PIECE_BYTES", 1 << 20)
+    monkeypatch.setattr(roampal, "MAX_CHUNKS", 10)
 
 
 @pytest.fixture
@@ -333,7 +372,7 @@ async def take(
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_file_is_refused_and_nothing_is_written(
-    world: ArchiveWorld, name: str
+    world: ArchiveWorld, small: None, name: str
 ) -> None:
     origin, data, said = HOSTILE[name]
     with pytest.raises(BadArchive, match=said) as raised:

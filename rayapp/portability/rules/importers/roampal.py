@@ -31,7 +31,7 @@ PREFIX = "roampal_"
 # A database is opened in memory. Vectors stand in it while they wait for their index.
 MAX_DATABASE_BYTES = 256 << 20
 # A view in a hostile one may count for ever: 100,000 memories take a tenth of these steps.
-CHUNK_STEPS, MAX_CHUNKS = 1_000_000, 1_000
+CHUNK_STEPS, MAX_CHUNKS = 1_000_000, 300
 TIERS: Mapping[str, Tier] = {
     "working": Tier.WORKING,
     "history": Tier.HISTORY,

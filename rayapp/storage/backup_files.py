@@ -1,0 +1,130 @@
+"""Where backups of the whole store lie: a folder, or any store that fsspec reaches."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from fsspec.core import url_to_fs
+
+from rayapp.core.errors import ConfigError, DependencyDown, RayappError
+from rayapp.portability.backup import UNFINISHED, BackupFiles, StoredBackup, is_backup, taken_at
+from rayapp.portability.files import private_file, synced
+
+
+def open_backups(where: str | Path) -> BackupFiles:
+    """A folder by its path; else an address such as `s3://bucket/path`. Raises ConfigError."""
+    if isinstance(where, Path) or "://" not in where:
+        return FolderBackups(Path(where))
+    return UrlBackups(where)
+
+
+class FolderBackups:
+    """Implements `portability.backup.BackupFiles`; nobody else may read the files."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.where = str(folder)
+
+    def kept(self) -> list[StoredBackup]:
+        found = self._folder.iterdir() if self._folder.is_dir() else ()
+        return [_stored(path.name, path.stat().st_size) for path in found if is_backup(path.name)]
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = self._folder / (name + UNFINISHED)
+        try:
+            with private_file(unfinished) as file:
+                yield file
+                synced(file)
+            os.replace(unfinished, self._folder / name)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+
+    def reading(self, name: str) -> IO[bytes]:
+        return (self._folder / name).open("rb")
+
+    def remove(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        for path in self._folder.glob(f"*{UNFINISHED}") if self._folder.is_dir() else ():
+            if is_backup(path.name.removesuffix(UNFINISHED)):
+                path.unlink(missing_ok=True)
+
+
+class UrlBackups:
+    """Implements `portability.backup.BackupFiles` by fsspec; keys come from the environment."""
+
+    def __init__(self, url: str) -> None:
+        self.where = url
+        try:
+            self._fs, root = url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise ConfigError(
+                f"{url} cannot be opened ({error}): check the address, and install what it needs "
+                "(s3://: pip install 'rayapp[s3]')."
+            ) from None
+        self._root = root.rstrip("/")
+
+    def kept(self) -> list[StoredBackup]:
+        with self._talking():
+            self._fs.invalidate_cache()
+            found = self._fs.ls(self._root, detail=True) if self._fs.exists(self._root) else []
+        rows = [(one["name"].rpartition("/")[2], one["size"] or 0) for one in found]
+        return [_stored(name, size) for name, size in rows if is_backup(name)]
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        """It is there when all of it is: a transaction (of S3: a multipart upload)."""
+        raised: Exception | None = None
+        with self._talking():
+            self._fs.makedirs(self._root, exist_ok=True)
+            try:
+                with self._fs.transaction, self._fs.open(f"{self._root}/{name}", "wb") as file:
+                    try:
+                        yield file
+                    except Exception as error:
+                        raised = error
+                        raise
+            except Exception as error:
+                if error is not raised or isinstance(error, OSError):
+                    raise  # of the store
+        if raised is not None:
+            raise raised
+
+    def reading(self, name: str) -> IO[bytes]:
+        with self._talking():
+            file: IO[bytes] = self._fs.open(f"{self._root}/{name}", "rb")
+            return file
+
+    def remove(self, name: str) -> None:
+        with self._talking():
+            self._fs.rm_file(f"{self._root}/{name}")
+
+    def sweep(self) -> None:
+        """Nothing unfinished has a name there."""
+
+    @contextmanager
+    def _talking(self) -> Iterator[None]:
+        try:
+            yield
+        except (RayappError, GeneratorExit):
+            raise
+        except Exception as error:
+            # Each protocol has errors of its own: this is the door at which they are translated.
+            raise DependencyDown(
+                f"{self.where} cannot be used ({type(error).__name__}: {_short(error)}); check "
+                "the address and its credentials."
+            ) from error
+
+
+def _short(error: Any) -> str:
+    return str(error).partition("\n")[0][:200].rstrip(".")
+
+
+def _stored(name: str, size: int) -> StoredBackup:
+    return StoredBackup(name=name, bytes=size, at=taken_at(name))
