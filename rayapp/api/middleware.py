@@ -419,6 +419,7 @@ class _Limits:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
+        self._reply.on_sent = None
         if self._watcher is not None:
             self._watcher.cancel()
         try:

@@ -87,10 +87,10 @@ class UrlBackups:
                 with self._fs.transaction, self._fs.open(f"{self._root}/{name}", "wb") as file:
                     try:
                         yield file
-                    except Exception as error:
+                    except Exception as error:  # raised again: it is the caller's
                         raised = error
                         raise
-            except Exception as error:
+            except Exception as error:  # raised again, here or below
                 if error is not raised or isinstance(error, OSError):
                     raise  # of the store
         if raised is not None:
@@ -114,8 +114,7 @@ class UrlBackups:
             yield
         except (RayappError, GeneratorExit):
             raise
-        except Exception as error:
-            # Each protocol has errors of its own: this is the door at which they are translated.
+        except Exception as error:  # each protocol has its own: they are translated here
             raise DependencyDown(
                 f"{self.where} cannot be used ({type(error).__name__}: {_short(error)}); check "
                 "the address and its credentials."

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rayapp.client.foreign import packed
+from rayapp.client.user_data import packed
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.portability.foreign import READERS, ForeignReport
@@ -200,7 +200,7 @@ def test_roampal_is_read_with_a_write_ahead_log(tmp_path: Path) -> None:
 
 ENTRIES = st.lists(
     st.recursive(
-        st.text() | st.integers() | st.booleans() | st.none(),
+        st.text() | st.integers(-(2**53), 2**53) | st.booleans() | st.none(),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
         max_leaves=8,
     ).filter(lambda one: isinstance(one, dict | list)),
