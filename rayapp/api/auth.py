@@ -150,6 +150,7 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     "/v1/embeddings": {"POST": "read"},
     "/api/memory/context/cold-start": {"GET": "read", "POST": "read"},
     "/api/memory/tools": {"GET": "read"},
+    "/api/memory/tools/table": {"GET": "read"},
     TOOL: {"POST": "read"},
     MCP: {"POST": "read"},
     "/api/memory/tool-results": {"POST": "write"},

@@ -13,6 +13,7 @@ from rayapp.wire.tools import (
     ToolAnswerView,
     ToolResultsAnswer,
     ToolsAnswer,
+    ToolTableAnswer,
     UsageAnswer,
 )
 
@@ -218,6 +219,14 @@ class ContextCalls(Core):
     def tools(self, *, strict: bool | None = None, **who: Unpack[Reader]) -> Talk[ToolsAnswer]:
         """The tools and their schemas."""
         return self.reading(ToolsAnswer, asked(f"{MEMORY}/tools", strict=strict), **who)
+
+    @call
+    def tool_table(
+        self, names: Sequence[str] | None = None, **who: Unpack[Reader]
+    ) -> Talk[ToolTableAnswer]:
+        """What to show of these tools, or of all in the table, while they run."""
+        path = asked(f"{MEMORY}/tools/table", tools=names)
+        return self.reading(ToolTableAnswer, path, **who)
 
     @call
     def call_tool(

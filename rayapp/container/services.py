@@ -33,6 +33,7 @@ from rayapp.assistant.personality.service import PersonalityService
 from rayapp.assistant.prompt.rules import ModelWindow
 from rayapp.assistant.prompt.service import PromptService
 from rayapp.assistant.tool_results.service import ToolResultService, summarising
+from rayapp.assistant.tools.rules.table import ToolRow
 from rayapp.assistant.tools.service import ToolSources, ToolsService
 from rayapp.bulk.ports import JobLauncher
 from rayapp.bulk.service import JobsService
@@ -94,7 +95,7 @@ from rayapp.search.retrievers import Retrievers
 from rayapp.search.rules.confidence import Calibrated, Calibration, calibrated
 from rayapp.search.service import SearchService
 from rayapp.storage.backup_files import open_backups
-from rayapp.storage.files import load_calibration, load_presets, load_windows
+from rayapp.storage.files import load_calibration, load_presets, load_tools, load_windows
 
 log = logging.getLogger("rayapp.container")
 
@@ -115,6 +116,12 @@ def presets() -> dict[str, Template]:
 def model_windows() -> tuple[ModelWindow, ...]:
     """The shipped table; read once per process."""
     return load_windows(CONFIG_DIR / "model_windows.yaml")
+
+
+@lru_cache(maxsize=1)
+def tool_table() -> dict[str, ToolRow]:
+    """The shipped table; read once per process."""
+    return load_tools(CONFIG_DIR / "tools.yaml")
 
 
 class Container:
@@ -514,6 +521,7 @@ class Container:
             ToolSources(self.search, self.insights, self.books),
             self.outcomes,
             sessions=self.stores.sessions,
+            table=tool_table(),
             runtime=self.runtime,
         )
 

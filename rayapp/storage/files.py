@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from rayapp.assistant.personality.rules import DEFAULT_TEMPLATE, Template, check
 from rayapp.assistant.prompt.rules import ModelWindow
+from rayapp.assistant.tools.rules.table import ANY_OTHER, ToolRow
 from rayapp.core.errors import ConfigError, InvalidInput
 from rayapp.search.rules.confidence import Calibration, file_name, parse_calibration
 from rayapp.search.rules.recipes import Recipe, parse_recipe
@@ -63,6 +65,22 @@ def load_windows(path: Path) -> tuple[ModelWindow, ...]:
     for one in found:
         if not 0 < one.default <= one.maximum:
             raise ConfigError(f"{path.name}: {one.prefix} needs 0 < default <= maximum.")
+    return found
+
+
+_TOOLS = TypeAdapter(dict[str, ToolRow])
+
+
+def load_tools(path: Path) -> dict[str, ToolRow]:
+    """The table of tools by name. ConfigError names what is wrong in the file."""
+    try:
+        found = _TOOLS.validate_python(_read(path) if path.is_file() else None)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise ConfigError(f"{path.name}: {where} is wrong: {first['msg']}.") from None
+    if ANY_OTHER not in found:
+        raise ConfigError(f"{path.name} has no row {ANY_OTHER!r} for every other tool; add it.")
     return found
 
 

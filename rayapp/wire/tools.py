@@ -12,6 +12,11 @@ from rayapp.wire import bases
 
 if TYPE_CHECKING:
     from rayapp.assistant.tool_results.rules import Ingested, ToolResult
+    from rayapp.assistant.tools.rules.table import ToolRow
+
+
+# Tools that one question about the table names.
+MAX_TOOLS = 200
 
 
 class ToolsQuery(bases.Lenient):
@@ -64,6 +69,46 @@ class ToolsAnswer(bases.Success):
 
     tools: tuple[dict[str, Any], ...]
     definitions: tuple[ToolView, ...]
+
+
+class TableQuery(bases.Lenient):
+    """Which tools."""
+
+    tools: Annotated[tuple[str, ...], bases.OneOrMore, Field(max_length=MAX_TOOLS)] | None = Field(
+        None, description="Names, with or without their server; all of the table when absent."
+    )
+
+
+class WordingView(bases.Answer):
+    """The same in both languages."""
+
+    en: str
+    he: str
+
+
+class ToolRowView(bases.Answer):
+    """What a program shows of a tool while it runs."""
+
+    name: str
+    category: str
+    priority: int = Field(description="0 to 100: which of several to try first.")
+    latency: Literal["fast", "medium", "slow"]
+    wait_s: float = Field(description="How long to wait for it.")
+    tokens: int = Field(description="Of its answer; more is better cut.")
+    label: WordingView
+    progress: WordingView
+    failure: WordingView
+
+    @classmethod
+    def from_row(cls, name: str, row: ToolRow) -> Self:
+        words = {one: WordingView.of(getattr(row, one)) for one in ("label", "progress", "failure")}
+        return cls.of(row, name=name, **words)
+
+
+class ToolTableAnswer(bases.Success):
+    """`*` is every tool that has no row of its own."""
+
+    tools: tuple[ToolRowView, ...]
 
 
 class ToolAnswerView(bases.Written):

@@ -154,6 +154,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     },
     "hook_score_state": {"message_id": "m-1"},
     "tools": {"strict": False},
+    "tool_table": {"names": ["search_memory", "web_search"]},
     "call_tool": {"name": "search_memory", "arguments": {"query": "Haifa"}, "turn_id": "t-1"},
     "keep_tool_results": {
         "results": [{"tool_name": "web_search", "output": "Trains to Haifa leave " * 20}]

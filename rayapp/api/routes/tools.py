@@ -13,6 +13,7 @@ from rayapp.api.responses import raises
 from rayapp.api.route import IDEMPOTENT, CurrentCall, InQuery, router, unread_body
 from rayapp.assistant.records import ToolCall
 from rayapp.assistant.tools.rules.definitions import Tool, json_schema, openai_function
+from rayapp.assistant.tools.rules.table import row_of
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.inference.chat.rules.answers import day_start
 from rayapp.inference.chat.rules.integrity import check_response
@@ -91,6 +92,16 @@ async def list_tools(call: CurrentCall, query: InQuery[wire.ToolsQuery]) -> wire
             for one in found
         ),
     )
+
+
+@routes.get("/api/memory/tools/table", summary="What to show of a tool while it runs")
+async def tool_table(call: CurrentCall, query: InQuery[wire.TableQuery]) -> wire.ToolTableAnswer:
+    """`configs/tools.yaml`: labels, progress and failure sentences in both languages, priority, how
+    long to wait, and the tokens of an answer; for tools of others too."""
+    table = call.services.tools.table
+    names = query.tools if query.tools is not None else tuple(table)
+    rows = tuple(wire.ToolRowView.from_row(name, row_of(name, table)) for name in names)
+    return wire.ToolTableAnswer(tools=rows)
 
 
 @routes.post(

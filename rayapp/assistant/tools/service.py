@@ -11,6 +11,7 @@ from rayapp.assistant.records import ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules import definitions, texts
 from rayapp.assistant.tools.rules.arguments import read_arguments
 from rayapp.assistant.tools.rules.repairs import read_repaired
+from rayapp.assistant.tools.rules.table import ToolRow
 from rayapp.assistant.tools.writes import ToolWrites
 from rayapp.core.errors import Forbidden, InvalidInput, NotFound, RayappError
 from rayapp.core.runtime import Runtime
@@ -57,8 +58,10 @@ class ToolsService(ToolWrites):
         outcomes: OutcomesService,
         *,
         sessions: SessionStore,
+        table: Mapping[str, ToolRow],
         runtime: Runtime,
     ) -> None:
+        """`table`: what programs show of tools, by name."""
         documents = runtime.settings.compat.tier_documents
         super().__init__(memories, bank, sources.search, outcomes, documents=documents)
         self._learned = sources.insights
@@ -66,6 +69,7 @@ class ToolsService(ToolWrites):
         self._floor = floor_of(runtime.settings.context)
         self._sessions = sessions
         self._runtime = runtime
+        self.table = table
         self._listed = definitions.tools_named(self._documents)
         self._handlers: Mapping[str, Handler] = {
             definitions.GetContextInsights.name: self._insights,
