@@ -37,7 +37,8 @@ def twin(item: MemoryItem, other: MemoryItem, cosine: float, similarity: float) 
 
 
 def winner(a: MemoryItem, b: MemoryItem) -> MemoryItem:
-    """The one that stays: higher quality, then Wilson, then the newer, then the greater id."""
+    """The one that stays: higher quality, then the more trusted word, so that of a person's text
+    and a model's the person's is kept; then Wilson, then the newer, then the greater id."""
     return max(a, b, key=_standing)
 
 
@@ -48,7 +49,8 @@ def pair(a: MemoryItem, b: MemoryItem) -> tuple[MemoryItem, MemoryItem]:
 
 
 def _standing(item: MemoryItem) -> tuple[object, ...]:
-    return (item.quality.quality_score, item.stats.wilson_score, item.stored_at, item.memory_id)
+    quality, wilson = item.quality.quality_score, item.stats.wilson_score
+    return (quality, item.trust, wilson, item.stored_at, item.memory_id)
 
 
 def _apart(item: MemoryItem, other: MemoryItem) -> str | None:

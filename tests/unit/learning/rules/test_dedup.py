@@ -164,9 +164,11 @@ def test_pinned_and_plain_facts_may_merge() -> None:
             {"stats": Stats(wilson_score=0.9), "stored_at": STORED_AT + timedelta(days=1)},
         ),
         ({"stats": Stats(wilson_score=0.7)}, {"stored_at": STORED_AT + timedelta(days=1)}),
+        ({"trust": 0.9}, {"trust": 0.7, "stats": Stats(uses=9, wilson_score=0.9)}),
+        ({"quality": Quality(importance=0.9), "trust": 0.6}, {"quality": Quality(importance=0.8)}),
     ],
 )
-def test_quality_then_wilson_then_the_newer_stays(
+def test_quality_then_trust_then_wilson_then_the_newer_stays(
     better: dict[str, Any], worse: dict[str, Any]
 ) -> None:
     kept, gone = fact(**better), fact(**worse)
