@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
-    ExitStack,
+    AsyncExitStack,
+    asynccontextmanager,
     contextmanager,
 )
 from dataclasses import dataclass
@@ -134,13 +135,11 @@ class BackupService:
         """A file of all collections as they stand now; what a death leaves is no backup."""
         now = self._clock.now().astimezone(UTC)
         name = f"{PREFIX}{now.strftime(STAMP)}{SUFFIX}"
-        with ExitStack() as stack:
+        name += ENCRYPTED_SUFFIX if self._keys.encrypts else ""
+        async with AsyncExitStack() as stack:
+            target = await stack.enter_async_context(_in_thread(self._files.writing(name)))
             if self._keys.encrypts:
-                name += ENCRYPTED_SUFFIX
-                target = stack.enter_context(self._files.writing(name))
-                target = stack.enter_context(self._keys.sealed(target))
-            else:
-                target = stack.enter_context(self._files.writing(name))
+                target = await stack.enter_async_context(_in_thread(self._keys.sealed(target)))
             manifest = await self._write(target, now)
         made = next(one for one in await asyncio.to_thread(self.kept) if one.name == name)
         return made, manifest
@@ -245,6 +244,19 @@ class BackupService:
             return file
         with file:
             return self._keys.opened(file, name)
+
+
+@asynccontextmanager
+async def _in_thread(manager: AbstractContextManager[IO[bytes]]) -> AsyncIterator[IO[bytes]]:
+    """Entered and left beside the loop: the end of an upload takes seconds."""
+    value = await asyncio.to_thread(manager.__enter__)
+    try:
+        yield value
+    except BaseException as error:
+        if not await asyncio.to_thread(manager.__exit__, type(error), error, error.__traceback__):
+            raise
+    else:
+        await asyncio.to_thread(manager.__exit__, None, None, None)
 
 
 @contextmanager

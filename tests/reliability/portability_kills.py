@@ -26,6 +26,7 @@ from typing import Any
 from pymongo import MongoClient
 
 from rayapp.container.bootstrap import Stores
+from rayapp.core.errors import DeadlineExceeded, StoreDown
 from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import Settings
 from rayapp.portability.archive import of_payload, open_zip
@@ -42,6 +43,7 @@ from tests.support.mongo_server import running_mongo
 ALL = frozenset(Kind)
 # A killed process leaves its transaction open; the server keeps one for 60 s by default.
 TRANSACTION_S = 2
+TRIES = 5
 MEMORIES = 1_500
 SPARE = "noa"  # whose rows nobody may touch
 # A killed one is begun in tenths of a second when its imports are there before.
@@ -107,6 +109,18 @@ async def erase(stage: Stage) -> None:
         complete = (await erasing).complete
 
 
+async def patiently(act: Callable[[], Awaitable[Any]]) -> None:
+    """As a person does who is told to try again: a dead process's transaction is in the way until
+    the server ends it."""
+    for _ in range(TRIES):
+        try:
+            await act()
+            return
+        except (DeadlineExceeded, StoreDown):
+            await asyncio.sleep(TRANSACTION_S)
+    await act()
+
+
 ACTS: Mapping[str, Callable[[Stage], Awaitable[None]]] = {
     "export": export,
     "import": import_,
@@ -155,8 +169,11 @@ class Result:
 class Trial:
     """One act on one database, killed again and again."""
 
-    def __init__(self, name: str, settings: Settings, folder: Path, seed: int) -> None:
+    def __init__(
+        self, name: str, settings: Settings, folder: Path, *, seed: int, memories: int
+    ) -> None:
         self._name, self._settings, self._folder = name, settings, folder
+        self._memories = memories
         self._random = random.Random(f"{name}{seed}")
         self._processes = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(PRELOADED)
@@ -164,7 +181,7 @@ class Trial:
     async def run(self, kills: int) -> Result:
         result = Result(self._name)
         async with opened(self._settings, self._folder) as stage:
-            await _prepare(stage)
+            await _prepare(stage, self._memories)
             wanted = await _whole(stage)
             spare = await _user(stage, SPARE)
             await self._reset(stage)
@@ -209,9 +226,9 @@ class Trial:
         name = stage.backups.kept()[-1].name
         for one in stage.backups.kept()[:-1]:
             (stage.folder / "whole" / one.name).unlink()
-        await stage.backups.restore(name, replace=True)
+        await patiently(lambda: stage.backups.restore(name, replace=True))
         if self._name == "import":
-            await erase(stage)
+            await patiently(lambda: erase(stage))
         if self._name == "restore":
             async with stage.world.http() as http:
                 body = {"text": "What is there before a restore"}
@@ -228,7 +245,7 @@ class Trial:
         for one in stage.backups.kept():
             if stage.backups.manifest(one.name).rows == 0:
                 wrong.append("a backup is not whole")
-        await ACTS[self._name](stage)
+        await patiently(lambda: ACTS[self._name](stage))
         after = await _user(stage)
         expected: Rows = {} if self._name == "erase" else wanted
         if self._name == "erase":
@@ -267,17 +284,16 @@ def json_rows(data: bytes) -> Rows:
     }
 
 
-async def _prepare(stage: Stage) -> None:
+async def _prepare(stage: Stage, memories: int) -> None:
     await fill(stage.world)
     await fill(ArchiveWorld(stage.world.container, SPARE), "Acre")
-    rows = [{"memory": f"Fact {n} of Dana: shelf {n * 7}; עובדה {n}"} for n in range(MEMORIES)]
+    rows = [{"memory": f"Fact {n} of Dana: shelf {n * 7}; עובדה {n}"} for n in range(memories)]
     path = stage.folder / "mem0.json"
     path.write_text(json.dumps(rows))
     with path.open("rb") as file:
         await stage.world.container.foreign_imports.run(
             stage.world.writes, Origin.MEM0, file, path.name, dry_run=False
         )
-    await stage.world.work()
     stage.archive.write_bytes(await stage.world.exported(kinds=ALL))
     await stage.backups.create()
 
@@ -290,7 +306,9 @@ async def _user(stage: Stage, user: str = "") -> Rows:
     return rows_of(await stage.world.exported(user, kinds=ALL))
 
 
-async def trials(kills: int, seed: int, names: tuple[str, ...] = tuple(ACTS)) -> list[Result]:
+async def trials(
+    kills: int, seed: int, names: tuple[str, ...] = tuple(ACTS), memories: int = MEMORIES
+) -> list[Result]:
     with running_mongo() as server, MongoClient[dict[str, Any]](server.uri) as client:
         limit = {"setParameter": 1, "transactionLifetimeLimitSeconds": TRANSACTION_S}
         client.admin.command(limit)
@@ -299,7 +317,8 @@ async def trials(kills: int, seed: int, names: tuple[str, ...] = tuple(ACTS)) ->
             with tempfile.TemporaryDirectory(prefix="rayapp-kills-") as folder:
                 mongo = server.settings().model_copy(update={"database": f"kills-{number}"})
                 settings = settings_in(Path(folder), mongo=mongo.model_dump())
-                results.append(await Trial(name, settings, Path(folder), seed).run(kills))
+                trial = Trial(name, settings, Path(folder), seed=seed, memories=memories)
+                results.append(await trial.run(kills))
         return results
 
 
