@@ -78,7 +78,18 @@ class ApiKeyService:
         """
         if not _KEY.fullmatch(secret):
             raise _unknown()
-        key_hash = hash_of(secret)
+        key = await self.living(hash_of(secret))
+        if key is None:
+            raise _unknown()
+        return key
+
+    def is_cached(self, secret: str) -> bool:
+        """Whether `authenticate` would ask no store."""
+        cached = self._found.get(hash_of(secret))
+        return cached is not None and cached[0] > self._clock.monotonic()
+
+    async def living(self, key_hash: str) -> ApiKey | None:
+        """None: unknown or revoked. Raises StoreDown."""
         now = self._clock.monotonic()
         cached = self._found.get(key_hash)
         if cached and cached[0] > now:
@@ -86,7 +97,7 @@ class ApiKeyService:
         key = await self._store.find(key_hash)
         if key is None or key.revoked_at is not None:
             self._found.pop(key_hash, None)
-            raise _unknown()
+            return None
         if len(self._found) >= CACHE_KEYS:
             self._found.clear()
         self._found[key_hash] = (now + self._cache_s, key)

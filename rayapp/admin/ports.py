@@ -409,6 +409,10 @@ class ApiKeyStore(Protocol):
         """End the living keys of the tenant, of one principal or all; how many there were."""
 
     async def all(self) -> list[ApiKey]: ...
+    async def end_token(self, token_id: str, expires_at: datetime) -> None:
+        """Keep until `expires_at` that a session token is revoked. Harmless to repeat."""
+
+    async def token_ended(self, token_id: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from starlette.routing import Route as PlainRoute
 from rayapp.api import mcp
 from rayapp.api.auth import rule_of
 from rayapp.api.errors import error_answer
-from rayapp.api.front import probe_routes
+from rayapp.api.front import CrossOrigin, probe_routes
 from rayapp.api.middleware import Guarded, RequestMiddleware
 from rayapp.api.openapi import document
 from rayapp.api.paths import path_pattern
@@ -40,6 +40,7 @@ from rayapp.api.routes import (
     personality,
     prompt,
     search,
+    session_tokens,
     system,
     tool_results,
     tools,
@@ -73,6 +74,7 @@ ROUTERS = (
     prompt,
     user_data,
     upkeep,
+    session_tokens,
     books,
     backup,
     later,
@@ -115,6 +117,7 @@ def create_api(
         form_limits=_form_limits,
         unread_paths=later.UNREAD_PATHS | books.UNREAD_PATHS,
     )
+    app.add_middleware(CrossOrigin, services=get)
     return app
 
 

@@ -4,15 +4,19 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from typing import Literal
 from urllib.parse import urlsplit
 
-from rayapp.admin.api_keys import ApiKeyService, usable_user
+from starlette.types import Scope
+
+from rayapp.admin.api_keys import KEY_PREFIX, ApiKeyService, usable_user
 from rayapp.admin.ports import ApiKey
+from rayapp.admin.session_tokens import SessionToken
 from rayapp.api.services import Services
 from rayapp.core.errors import Forbidden, InvalidInput, RateLimited, Unauthorized
 from rayapp.core.ids import SYSTEM_USER, owner_id
-from rayapp.core.settings.model import RateLimitSettings
+from rayapp.core.settings.access import RateLimitSettings
 from rayapp.core.token_bucket import TokenBucket
 
 # Full buckets carry no information, so they are forgotten when this many are kept.
@@ -22,8 +26,13 @@ BUCKETS = 10_000
 class RateLimiter:
     """Grants `per_second` requests with bursts of `burst` to each key."""
 
-    def __init__(self, settings: RateLimitSettings) -> None:
+    def __init__(
+        self,
+        settings: RateLimitSettings,
+        refusal: str = "Too many requests from this key; slow down.",
+    ) -> None:
         self._settings = settings
+        self._refusal = refusal
         self._buckets: dict[str, TokenBucket] = {}
 
     def take(self, key: str, now: float) -> None:
@@ -31,22 +40,37 @@ class RateLimiter:
 
         Raises RateLimited: with the seconds until the next request is granted.
         """
+        wait_s = self._bucket(key, now).take(now)
+        if wait_s > 0:
+            raise RateLimited(self._refusal, retry_after_s=wait_s)
+
+    def check(self, key: str, now: float) -> None:
+        """The same, counting nothing."""
+        wait_s = self._bucket(key, now).wait_s(now) if key in self._buckets else 0.0
+        if wait_s > 0:
+            raise RateLimited(self._refusal, retry_after_s=wait_s)
+
+    def _bucket(self, key: str, now: float) -> TokenBucket:
         bucket = self._buckets.get(key)
         if bucket is None:
-            self._forget_idle(now)
+            self._forget(now)
             bucket = TokenBucket(self._settings.per_second, float(self._settings.burst))
             self._buckets[key] = bucket
-        wait_s = bucket.take(now)
-        if wait_s > 0:
-            raise RateLimited("Too many requests from this key; slow down.", retry_after_s=wait_s)
+        return bucket
 
-    def _forget_idle(self, now: float) -> None:
+    def _forget(self, now: float) -> None:
+        """Those that are idle; where none is, the oldest: memory is bounded whoever asks."""
         if len(self._buckets) >= BUCKETS:
             self._buckets = {k: b for k, b in self._buckets.items() if not b.idle(now)}
+        while len(self._buckets) >= BUCKETS:
+            del self._buckets[next(iter(self._buckets))]
 
 
 logger = logging.getLogger(__name__)
 
+# Keys and tokens that are none, of one source: a program of many workers that was given a wrong key
+# is told so, and whoever guesses gets an answer every other second.
+WRONG_KEYS = RateLimitSettings(per_second=0.5, burst=30)
 # Of an answer whose caller sent a key that nobody looked at.
 NOTICE_HEADER = "X-Auth-Notice"
 RouteScope = Literal["public", "read", "write", "admin"]
@@ -63,6 +87,7 @@ BOOKS, DOCUMENTS = "/api/memory/books", "/api/documents"
 UPLOAD = "/api/book-upload"
 BACKUP = "/api/memory/backup"
 USER = "/api/memory/user"
+SESSION = "/api/auth/session"
 TENANTS = "/api/memory/ops/tenants"
 CONVERSATIONS = "/api/memory/conversations"
 CONVERSATION = f"{CONVERSATIONS}/{{conversation_id}}"
@@ -193,6 +218,7 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     f"{UPLOAD}/ws/progress/{{task_id}}": {"GET": "read"},
     DOCUMENTS: {"GET": "read", "POST": "write"},
     f"{DOCUMENTS}/{{document_id}}": {"GET": "read"},
+    SESSION: {"POST": "read", "DELETE": "read"},
     TENANTS: {"GET": "admin"},
     f"{TENANTS}/{{org_id}}": {"DELETE": "admin"},
     f"{BACKUP}/estimate": {"GET": "read"},
@@ -210,7 +236,7 @@ ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
 
 # Routes of the scope `read` where some calls need `write`: the handler looks at
 # `Call.may_write`, and what was begun is finished though the caller goes away.
-MAY_WRITE = frozenset({("POST", TOOL), ("POST", MCP)})
+MAY_WRITE = frozenset({("POST", TOOL), ("POST", MCP), ("DELETE", SESSION)})
 
 # Routes of the scope `admin` that reach the caller's user alone: an admin key of a tenant may call
 # these, and none of those about the whole service.
@@ -297,7 +323,8 @@ class Identity:
 
     `owner`: the caller is that user, or stands for all users of the tenant. The outcomes of anybody
     else count only for what their own searches showed. `may_write`: the key covers routes that
-    write. `admin`: the caller runs the service: it may see what belongs to no user.
+    write. `admin`: the caller runs the service: it may see what belongs to no user. `key`: the one
+    that was sent, `token`: the session token that was sent in its place.
     """
 
     principal: str
@@ -306,6 +333,8 @@ class Identity:
     may_write: bool = True
     admin: bool = False
     notice: str = ""
+    key: ApiKey | None = None
+    token: SessionToken | None = None
 
 
 class Guard:
@@ -317,10 +346,13 @@ class Guard:
         self._default_user = settings.auth.default_user
         self._keys_required = settings.keys_required
         self._hosts = frozenset(host.lower() for host in settings.http.allowed_hosts)
+        self._origins = frozenset(one.encode() for one in settings.http.allowed_origins)
         self._keys = ApiKeyService(
             services.api_keys, clock=services.clock, cache_s=settings.auth.cache_s
         )
+        self._tokens = services.session_tokens
         self._limiter = RateLimiter(settings.rate_limit)
+        self._wrong = RateLimiter(WRONG_KEYS, "Too many wrong keys from this address; wait.")
         self._key_seen = False
 
     def check_host(self, method: str, headers: Headers) -> None:
@@ -334,28 +366,61 @@ class Guard:
         if re.sub(r":\d+$", "", host) not in self._hosts:
             raise _host_refused("Host")
         origin = headers.get(b"origin")
+        if origin in self._origins:
+            return
         if origin is not None and method != "GET" and _origin_host(origin) not in self._hosts:
             raise _host_refused("Origin")
 
-    async def admit(self, rule: RouteRule, headers: Headers) -> Identity:
-        """Who asks, once the key is known to cover the route.
+    async def admit(self, rule: RouteRule, headers: Headers, source: str) -> Identity:
+        """Who asks, once the key or the token is known to cover the route. `source`: the address
+        that asks.
 
         Raises:
             Unauthorized, Forbidden, RateLimited, InvalidInput, StoreDown.
         """
         if not self._keys_required:
             return self._local(headers)
-        key = await self._keys.authenticate(_bearer(headers))
-        if rule.scope not in key.scopes and "admin" not in key.scopes:
-            raise Forbidden(f"This key lacks the scope {rule.scope}; use another key.")
-        self._limiter.take(key.key_hash, self._clock.monotonic())
+        key, token = await self._authenticate(_bearer(headers), source)
+        scopes = key.scopes if token is None else token.scopes
+        if rule.scope not in scopes and "admin" not in scopes:
+            word = "key" if token is None else "session token"
+            raise Forbidden(f"This {word} lacks the scope {rule.scope}; use another key.")
         if key.org_id is not None and not rule.of_one_user:
             raise Forbidden("This route is about the whole service; use a key without a tenant.")
-        owner = "admin" in key.scopes or key.principal == key.user_id
-        may_write = not key.scopes.isdisjoint({"write", "admin"})
-        admin = "admin" in key.scopes and key.org_id is None
-        user_id = owner_id(key.org_id, self._user_of(key, headers))
-        return Identity(key.principal, user_id, owner, may_write, admin)
+        self._limiter.take(key.key_hash, self._clock.monotonic())
+        user_id = self._user_of(key, headers) if token is None else _user_of_token(token, headers)
+        return Identity(
+            principal=key.principal,
+            user_id=owner_id(key.org_id, user_id),
+            owner="admin" in key.scopes or key.principal == key.user_id,
+            may_write=not scopes.isdisjoint({"write", "admin"}),
+            admin="admin" in scopes and key.org_id is None,
+            key=key if token is None else None,
+            token=token,
+        )
+
+    async def _authenticate(self, secret: str, source: str) -> tuple[ApiKey, SessionToken | None]:
+        """The key, or the token with the key that made it. What is wrong counts against the source,
+        and above its limit nothing unknown is looked up any more."""
+        now = self._clock.monotonic()
+        is_key = secret.startswith(KEY_PREFIX) or not self._tokens.on
+        try:
+            if is_key:
+                if not self._keys.is_cached(secret):
+                    self._wrong.check(source, now)
+                return await self._keys.authenticate(secret), None
+            token = self._tokens.read(secret)
+            await self._tokens.check_living(token)
+            key = await self._keys.living(token.key_hash)
+            if key is None:
+                raise Unauthorized(
+                    "The key that made this session token is revoked; make one with another key.",
+                    code="bad_token",
+                )
+        except Unauthorized:
+            self._wrong.take(source, now)
+            raise
+        return key, token
 
     def _local(self, headers: Headers) -> Identity:
         """The user that is named. A key that was sent opens nothing and names nobody: say so."""
@@ -390,6 +455,26 @@ def _user(headers: Headers) -> str | None:
             details={"field": "X-User-Id"},
         )
     return user_id
+
+
+def _user_of_token(token: SessionToken, headers: Headers) -> str:
+    wanted = _user(headers)
+    if wanted not in (None, token.user_id):
+        raise Forbidden("This token is bound to another user; drop X-User-Id.", code="other_user")
+    return token.user_id
+
+
+def source_of(scope: Scope) -> str:
+    """The address that asks; the network of one of IPv6, whose owner has all of its addresses."""
+    host = str((scope.get("client") or ("",))[0])
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if address.version == 4:
+        return host
+    mapped = address.ipv4_mapped
+    return str(mapped) if mapped else str(ip_network((host, 64), strict=False))
 
 
 def _bearer(headers: Headers) -> str:

@@ -5,6 +5,8 @@ from typing import Any
 
 from starlette.types import Scope
 
+from rayapp.admin.ports import ApiKey
+from rayapp.admin.session_tokens import SessionToken
 from rayapp.api.json_body import json_object
 from rayapp.api.services import Services
 from rayapp.learning.records import Recorder
@@ -19,7 +21,7 @@ class Call:
 
     `notes` go into the log line of the request: plain values, never a text. `status` is that of
     the answer where it is not the one of the route. `owner`,
-    `may_write` and `admin` are explained at `rayapp.api.auth.Identity`.
+    `may_write`, `admin`, `key` and `token` are explained at `rayapp.api.auth.Identity`.
     """
 
     services: Services
@@ -30,6 +32,8 @@ class Call:
     owner: bool = False
     may_write: bool = False
     admin: bool = False
+    key: ApiKey | None = None
+    token: SessionToken | None = None
     notes: dict[str, object] = field(default_factory=dict)
     status: int | None = None
     _data: dict[str, Any] | None = field(default=None, repr=False)

@@ -77,6 +77,8 @@ CODES: Mapping[str, ErrorRow] = {
     "http_error": ErrorRow(400, "The request is not understood."),
     "host_not_allowed": ErrorRow(403, "`Host` or `Origin` is not on the allow-list."),
     "other_user": ErrorRow(403, "The key is bound to another user than `X-User-Id`."),
+    "bad_token": ErrorRow(401, "A session token expired, was revoked, changed or is no token."),
+    "sessions_off": ErrorRow(403, "Session tokens are off (`auth.sessions`)."),
     "starting": ErrorRow(503, "The replica is still starting."),
     "bad_user_id": ErrorRow(422, "`X-User-Id` has characters that are not allowed."),
     "bad_job_id": ErrorRow(422, "A job id has characters that are not allowed."),

@@ -1,13 +1,16 @@
-"""What answers without a key: the front page and the probes."""
+"""What answers without a key: the front page, the probes, and a browser that asks for its page."""
 
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from rayapp.api.idempotency import HEADERS
 from rayapp.api.json_answer import answer, model_answer
 from rayapp.api.routes.system import package_version
 from rayapp.api.services import Services, Starting
@@ -125,3 +128,42 @@ async def _state(services: Services | None, starting: Starting | None) -> tuple[
         return "not ready", reasons
     away = [one.name for one in await services.health.components() if not one.healthy]
     return ("degraded" if away else "ready"), away
+
+
+# --- pages of other origins: none unless `http.allowed_origins` names them
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+# Beside those that any page may send.
+SENT = ("Authorization", "X-User-Id", "X-Request-Id", "Last-Event-ID", "MCP-Protocol-Version")
+SHOWN = ("X-Request-Id", "X-Auth-Notice", "Retry-After", "Content-Disposition", "Location")
+# Seconds that a browser need not ask again.
+REMEMBERED_S = 600
+
+
+class CrossOrigin:
+    """Outside of the gate, so that a preflight, which never has a key, is answered before it, and
+    refusals can be read by the page. Keys are in a header, so no credentials of the browser."""
+
+    def __init__(self, app: ASGIApp, *, services: Callable[[], Services | None]) -> None:
+        self._app = app
+        self._services = services
+        self._made: tuple[list[str], ASGIApp] = ([], app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        services = self._services()
+        origins = [] if services is None else services.settings.http.allowed_origins
+        if origins != self._made[0]:
+            self._made = origins, self._around(origins)
+        await self._made[1](scope, receive, send)
+
+    def _around(self, origins: list[str]) -> ASGIApp:
+        if not origins:
+            return self._app
+        return CORSMiddleware(
+            self._app,
+            allow_origins=origins,
+            allow_methods=METHODS,
+            allow_headers=[*SENT, *(name.decode() for name in HEADERS)],
+            expose_headers=SHOWN,
+            max_age=REMEMBERED_S,
+        )

@@ -23,6 +23,7 @@ from rayapp.api.auth import (
     UPLOAD,
     Guard,
     RouteRule,
+    source_of,
 )
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_answer, internal_answer
@@ -220,7 +221,8 @@ class RequestMiddleware:
             raise errors.Overloaded("Too many requests are in work; try again.")
         scope, receive, send = asgi
         async with _Limits(services, rule, receive, passage.reply) as limits:
-            who = await self._guard_of(services).admit(rule, passage.headers)
+            guard = self._guard_of(services)
+            who = await guard.admit(rule, passage.headers, source_of(scope))
             passage.reply.notice = who.notice
             check_room(services.disk, scope["method"], rule)
             if rule.destroys:
@@ -235,6 +237,8 @@ class RequestMiddleware:
                 owner=who.owner,
                 may_write=who.may_write,
                 admin=who.admin,
+                key=who.key,
+                token=who.token,
             )
             limits.watch_disconnect()
             # The handlers take the body from the call.

@@ -46,6 +46,7 @@ GROUPS: Mapping[str, str] = {
     "graphs": "Which concepts, tiers and actions belong together.",
     "insights": "Counts, growth and the health of the service.",
     "events": "What changed, as it happens.",
+    "sessions": "Short tokens for browsers, in the place of a key.",
     "personality": "How the assistant speaks.",
     "hidden memories": "Memories that a person does not want to see used.",
     "data": "Sizes of one user's data, and clearing it.",
@@ -80,7 +81,8 @@ from the turn afterwards.
 **Keys.** `Authorization: Bearer rk_…`; a route names the scope it needs, and `admin` covers
 all. Without keys the service serves loopback only, as the user `admin`. A caller with the scope
 `admin`, or one of a keyless service, acts for another user through `X-User-Id`. A key may belong to
-a tenant: then all it does stays there, and routes about the whole service refuse it.
+a tenant: then all it does stays there, and routes about the whole service refuse it. Browsers send
+a session token in its place (`POST /api/auth/session`), where the service gives them.
 
 **Writes** take an idempotency key: the field `idempotency_key` of the body, else the header
 `Idempotency-Key` or `X-Idempotency-Key`. The same key and body again get the first answer with

@@ -8,6 +8,7 @@ from rayapp.admin.event_stream import EventStreamService
 from rayapp.admin.health import HealthService
 from rayapp.admin.ports import ApiKeyStore, IdempotencyStore
 from rayapp.admin.retention import LegalHolds, RetentionService
+from rayapp.admin.session_tokens import SessionTokenService
 from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.storage_report import StorageReport
 from rayapp.admin.tenants import TenantsService
@@ -97,6 +98,7 @@ class Services:
     retention: RetentionService
     storage_report: StorageReport
     tenants: TenantsService
+    session_tokens: SessionTokenService
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
     tiers_default: tuple[Tier, ...]

@@ -1,11 +1,11 @@
-"""Client calls about a user's data as a whole: personality, hidden items, exports, removal."""
+"""Client calls about a user's data as a whole: personality, hidden, exports, removal, tokens."""
 
 import io
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, form, given, read_file
 from rayapp.client.core import Core, asking_for, parse
@@ -20,11 +20,13 @@ from rayapp.wire.data import (
     GhostsAnswer,
     GhostView,
 )
+from rayapp.wire.session_tokens import SessionAnswer, SessionEndedAnswer
 
 MEMORY = "/api/memory"
 PERSONALITY = f"{MEMORY}/personality"
 GHOST = f"{MEMORY}/ghost"
 BACKUP = f"{MEMORY}/backup"
+SESSION = "/api/auth/session"
 # Ends of the files that are read, by source; the images of an export may be some gigabytes.
 READ = {
     "mem0": (".json",),
@@ -123,6 +125,27 @@ class UserDataCalls(Core):
         `complete`."""
         path = asked("/api/memory/user", confirm=confirm)
         return self.writing(ErasedAnswer, path, method="DELETE", **who)
+
+    # --- session tokens, for browsers
+
+    @call
+    def session_token(
+        self,
+        *,
+        seconds: int | None = None,
+        scopes: Sequence[Literal["read", "write"]] = (),
+        **who: Unpack[Reader],
+    ) -> Talk[SessionAnswer]:
+        """A short token for the user, which a browser sends in the place of the key. Raises
+        Forbidden: tokens are off, or it would cover more than the key."""
+        body = given({"seconds": seconds, "scopes": tuple(scopes)})
+        return self.reading(SessionAnswer, SESSION, body, **who)
+
+    @call
+    def end_session_token(self, token: str) -> Talk[str]:
+        """Revoke it. Raises Unauthorized: it is none of this service, or has expired."""
+        path, body = SESSION, {"token": token}
+        return (yield from self.writing(SessionEndedAnswer, path, body, method="DELETE")).message
 
     # --- exports
 

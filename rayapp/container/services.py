@@ -13,6 +13,7 @@ from rayapp.admin.health import HealthService, ProcessBreakers
 from rayapp.admin.legacy_bank import LegacyMove
 from rayapp.admin.retention import LegalHolds, RetentionService
 from rayapp.admin.sanitizing import Sanitizing
+from rayapp.admin.session_tokens import SessionTokenService
 from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.storage_report import StorageReport
 from rayapp.admin.tenants import TenantsService
@@ -95,7 +96,13 @@ from rayapp.search.retrievers import Retrievers
 from rayapp.search.rules.confidence import Calibrated, Calibration, calibrated
 from rayapp.search.service import SearchService
 from rayapp.storage.backup_files import open_backups
-from rayapp.storage.files import load_calibration, load_presets, load_tools, load_windows
+from rayapp.storage.files import (
+    kept_secret,
+    load_calibration,
+    load_presets,
+    load_tools,
+    load_windows,
+)
 
 log = logging.getLogger("rayapp.container")
 
@@ -664,6 +671,13 @@ class Container:
             self.books,
             runtime=self.runtime,
         )
+
+    @cached_property
+    def session_tokens(self) -> SessionTokenService:
+        settings = self.runtime.settings
+        given, file = settings.auth.session_secret, settings.data.dir / "session.secret"
+        secret = (lambda: given) if given else partial(kept_secret, file)
+        return SessionTokenService(self.stores.api_keys, secret, runtime=self.runtime)
 
     @cached_property
     def tenants(self) -> TenantsService:

@@ -26,6 +26,11 @@ class TokenBucket:
             return 0.0
         return (tokens - self._tokens) / self._per_second
 
+    def wait_s(self, now: float) -> float:
+        """What `take` of one would answer, taking nothing."""
+        self._refill(now)
+        return max(0.0, (1.0 - self._tokens) / self._per_second)
+
     def idle(self, now: float) -> bool:
         """True when it is full again, so that forgetting it changes nothing."""
         self._refill(now)

@@ -41,14 +41,17 @@ class Record(NamedTuple):
 
 
 def amend(config: str, answer: Path) -> str:
-    """Ray's configuration with a limit for headers, and 503 where it says 404 or 500.
+    """Ray's configuration with a limit for headers, and 503 where it says 404 or 500. It also says
+    who asks (`X-Forwarded-For`, which uvicorn reads): wrong keys are counted by source.
 
     `answer`: a whole HTTP answer, status line first.
     """
     config = re.sub(r"(?m)^(\s*errorfile \d+) .*$", rf"\1 {answer}", config)
-    config = re.sub(r"(?m)^\s*timeout http-request .*\n", "", config)
+    config = re.sub(r"(?m)^\s*(timeout http-request .*|option forwardfor)\n", "", config)
     config = re.sub(
-        r"(?m)^defaults\n", f"defaults\n    timeout http-request {HEADER_LIMIT_S}s\n", config
+        r"(?m)^defaults\n",
+        f"defaults\n    option forwardfor\n    timeout http-request {HEADER_LIMIT_S}s\n",
+        config,
     )
     config = re.sub(r"(?ms)^backend (?!default_backend)(\S+)\n.*?(?=^\S|\Z)", _holding, config)
     if has_backends(config):

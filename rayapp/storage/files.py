@@ -1,6 +1,10 @@
 """Small readers of files: dictionaries, personalities, recipes, room on a disk."""
 
+import contextlib
+import os
+import secrets
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +19,30 @@ from rayapp.search.rules.confidence import Calibration, file_name, parse_calibra
 from rayapp.search.rules.recipes import Recipe, parse_recipe
 from rayapp.text.expansions import Expansions
 
+# As many as the hash that signs with it takes in.
+SECRET_BYTES = 48
+
 
 def measured(folder: Path) -> tuple[int, int]:
     """(total, free) bytes of the disk of the folder, or of the nearest one above it that exists."""
     existing = next(one for one in (folder, *folder.parents) if one.exists())
     usage = shutil.disk_usage(existing)
     return usage.total, usage.free
+
+
+def kept_secret(path: Path) -> str:
+    """The secret in a file that only its owner may read; made by the first who asks."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_text(encoding="ascii")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Linked as a whole: another process reads all of it, or makes none.
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(SECRET_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(file.name, path)
+    return path.read_text(encoding="ascii")
 
 
 # libyaml parses thousands of entries about ten times faster than the pure Python loader.

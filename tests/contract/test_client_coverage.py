@@ -27,6 +27,7 @@ from tests.support.builders import an_item
 from tests.support.example_world import GARDEN, WAITING, add_books
 from tests.support.harness import Harness
 from tests.support.jobs import a_job
+from tests.unit.api.serving import settings_with
 
 TEMPLATE = "identity:\n  name: נועה\ncommunication:\n  tone: warm\n"
 LOCAL = "http://127.0.0.1:8000"
@@ -197,6 +198,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "ops.daily": {"days": 7},
     "ops.retention": {},
     "ops.run_retention": {"confirm": "DELETE"},
+    "session_token": {"seconds": 600, "scopes": ["read"]},
+    "end_session_token": {"token": ""},
     "ops.holds": {},
     "ops.tenants": {},
     "ops.erase_tenant": {"org_id": "acme", "confirm": "DELETE"},
@@ -264,6 +267,11 @@ NEEDS_A_RUNNING_JOB = frozenset(
 )
 
 
+# Keyless services have none.
+NEEDS_KEYS = frozenset({"session_token", "end_session_token"})
+KEYS = {"mode": "keys", "sessions": True, "session_secret": "s" * 40}
+
+
 class Recording(httpx.AsyncBaseTransport):
     """The application in process, and the requests that reached it."""
 
@@ -279,9 +287,10 @@ class Recording(httpx.AsyncBaseTransport):
 class InProcess(MemoryClient):
     """The async client without a socket."""
 
-    def __init__(self, transport: Recording) -> None:
+    def __init__(self, transport: Recording, key: str) -> None:
         super().__init__(LOCAL, user_id="admin", retry=RetryPolicy(attempts=1))
-        self._http = httpx.AsyncClient(transport=transport, base_url=LOCAL)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.AsyncClient(transport=transport, base_url=LOCAL, headers=headers)
 
 
 async def a_world() -> Harness:
@@ -318,13 +327,21 @@ def names_of_calls() -> set[str]:
 async def made(name: str, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The requests of one call in a world of its own."""
     # Nobody indexes in this world: to wait for it, nothing may wait.
-    world = Harness.ready() if name == "wait_indexed" else await a_world()
+    world, key = Harness.ready(), ""
+    if name in NEEDS_KEYS:
+        world = Harness.ready(settings_with(auth=KEYS))
+        keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
+        key, row = await keys.create("app", user_id="admin", scopes=["read"])
+        token, _ = world.services.session_tokens.make(row, "admin", frozenset(), None)
+        arguments = {one: token if one == "token" else arguments[one] for one in arguments}
+    elif name != "wait_indexed":
+        world = await a_world()
     if name in NEEDS_A_RUNNING_JOB:
         await a_job(world.jobs, JobState.RUNNING)
     elif name == "ops.wait_job":
         await a_job(world.jobs, JobState.PAUSED)
     transport = Recording(world)
-    async with InProcess(transport) as client:
+    async with InProcess(transport, key) as client:
         for first in BEFORE.get(name, ()):
             await attrgetter(first)(client)(**CALLS[first])
         transport.seen.clear()

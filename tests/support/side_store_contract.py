@@ -193,6 +193,14 @@ class ApiKeyContract:
         revoked = [replace(key, revoked_at=at), replace(other, revoked_at=at)]
         assert await stores.api_keys.all() == [*revoked, third]
 
+    async def test_a_token_is_ended_once_and_for_all(self, stores: Stores) -> None:
+        at = datetime.now(UTC) + timedelta(hours=1)
+        assert not await stores.api_keys.token_ended("t-1")
+        for _ in range(2):
+            await stores.api_keys.end_token("t-1", at)
+        assert await stores.api_keys.token_ended("t-1")
+        assert not await stores.api_keys.token_ended("t-2")
+
     async def test_a_tenant_has_its_own_keys_of_a_principal(self, stores: Stores) -> None:
         key = ApiKey(
             key_hash="a1",

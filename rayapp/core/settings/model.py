@@ -8,17 +8,17 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from rayapp.core.disk_space import DiskLimits
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings import rules as settings_rules
-
-
-class SettingsSection(BaseModel):
-    """Frozen, and an unknown name is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from rayapp.core.settings.access import (
+    AuthSettings,
+    HttpSettings,
+    RateLimitSettings,
+    SettingsSection,
+)
 
 
 class ContextSettings(SettingsSection):
@@ -201,7 +201,6 @@ MongoUri = Annotated[str, AfterValidator(settings_rules.mongo_uri)]
 QdrantUrl = Annotated[str, AfterValidator(settings_rules.qdrant_url)]
 RedisUrl = Annotated[str, AfterValidator(settings_rules.redis_url)]
 RayAddress = Annotated[str, AfterValidator(settings_rules.ray_address)]
-UserId = Annotated[str, AfterValidator(settings_rules.default_user)]
 
 
 class DataSettings(SettingsSection):
@@ -226,34 +225,6 @@ class DataSettings(SettingsSection):
             bulk_bytes=self.bulk_free_bytes,
             min_bytes=self.min_free_bytes,
         )
-
-
-class HttpSettings(SettingsSection):
-    host: str = Field("127.0.0.1", description="Address to bind; anything but loopback needs keys.")
-    port: int = Field(8000, ge=0, le=65535, description="HTTP port.")
-    allowed_hosts: list[str] = Field(
-        ["127.0.0.1", "localhost", "[::1]", "testserver"],
-        description="`Host` values served in keyless local mode.",
-    )
-    body_limit_bytes: int = Field(1 << 20, ge=1024, description="Largest request body.")
-    batch_body_limit_bytes: int = Field(16 << 20, ge=1024, description="Largest batch body.")
-    query_limit_chars: int = Field(4_000, ge=1, description="Longest search query.")
-    text_limit_chars: int = Field(100_000, ge=1, description="Longest memory text.")
-    batch_limit_items: int = Field(1_000, ge=1, le=10_000, description="Most items in one batch.")
-    max_in_flight: int = Field(100, ge=1, description="Requests in work per replica before a 429.")
-
-
-class AuthSettings(SettingsSection):
-    mode: Literal["auto", "keys", "open"] = Field(
-        "auto", description="auto: open on loopback, keys elsewhere; open refuses other binds."
-    )
-    default_user: UserId = Field("admin", description="User served in keyless local mode.")
-    cache_s: float = Field(30.0, ge=0, le=300, description="Seconds a looked-up key is trusted.")
-
-
-class RateLimitSettings(SettingsSection):
-    per_second: float = Field(600.0, gt=0, description="Refill per key, requests per second.")
-    burst: int = Field(1_200, ge=1, description="Bucket size per key, requests.")
 
 
 class MongoSettings(SettingsSection):

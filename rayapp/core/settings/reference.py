@@ -13,7 +13,8 @@ import yaml
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
 
-from rayapp.core.settings.model import CONFIG_DIR, Settings, SettingsSection
+from rayapp.core.settings.access import SettingsSection
+from rayapp.core.settings.model import CONFIG_DIR, Settings
 
 REFERENCE = CONFIG_DIR / "reference.yaml"
 HEAD = """\

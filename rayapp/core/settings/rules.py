@@ -12,6 +12,10 @@ from rayapp.core.ids import SYSTEM_USER, USER_ID_PATTERN
 if TYPE_CHECKING:
     from rayapp.core.settings.model import Settings
 
+# An origin as browsers send it; `*` and `null` would let anybody in.
+_ORIGIN = re.compile(r"https?://(\[[0-9a-f:]+\]|[a-z0-9.-]+)(:\d{1,5})?")
+# The longest key that guessing could find is far shorter.
+MIN_SECRET_CHARS = 32
 _RAY_ADDRESS = re.compile(r"auto|ray://[^\s/]+|(\[[0-9a-fA-F:]+\]|[^\s/:]+):\d{1,5}")
 
 
@@ -43,6 +47,23 @@ def default_user(value: str) -> str:
         raise ValueError(
             f"use 1 to 128 letters, digits and . _ : @ -, and not {SYSTEM_USER!r}, which is shared"
         )
+    return value
+
+
+def origin(value: str) -> str:
+    """Scheme, host and port of a web page, as browsers send it. Raises ValueError."""
+    if not _ORIGIN.fullmatch(value):
+        raise ValueError(
+            "name each page as its browser does, scheme://host[:port] in lower case, for example "
+            "https://app.example; a wildcard would let every page in"
+        )
+    return value
+
+
+def session_secret(value: str) -> str:
+    """The value is not repeated in the error. Raises ValueError."""
+    if value and len(value) < MIN_SECRET_CHARS:
+        raise ValueError(f"use {MIN_SECRET_CHARS} random characters or more")
     return value
 
 

@@ -321,6 +321,12 @@ COLLECTIONS: tuple[Collection, ...] = (
         why="whose data an operator keeps from being deleted; a held user is not erased",
     ),
     Collection(
+        name="ended_tokens",
+        owner=Owner.SERVICE,
+        erasing=Erasing.KEPT,
+        why="ids of session tokens that were revoked, until they would have expired",
+    ),
+    Collection(
         name="jobs",
         owner=Owner.SERVICE,
         erasing=Erasing.KEPT,

@@ -5,7 +5,7 @@ from datetime import datetime
 from rayapp.admin.ports import ApiKey
 from rayapp.storage.mongo.database import MongoDatabase, first
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import API_KEYS
+from rayapp.storage.mongo.indexes import API_KEYS, ENDED_TOKENS
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 may_lack(ApiKey, "org_id")
@@ -14,6 +14,7 @@ may_lack(ApiKey, "org_id")
 class MongoApiKeyStore:
     def __init__(self, database: MongoDatabase) -> None:
         self._keys = database.collection(API_KEYS)
+        self._ended = database.collection(ENDED_TOKENS)
 
     async def add(self, key: ApiKey) -> None:
         """Raises Conflict when the key is there already."""
@@ -30,6 +31,14 @@ class MongoApiKeyStore:
         with translated():
             done = await self._keys.update_many(named | living, {"$set": {"revoked_at": utc(at)}})
         return done.modified_count
+
+    async def end_token(self, token_id: str, expires_at: datetime) -> None:
+        row = {"expires_at": utc(expires_at)}
+        with translated():
+            await self._ended.replace_one({"_id": {"$eq": token_id}}, row, upsert=True)
+
+    async def token_ended(self, token_id: str) -> bool:
+        return await first(self._ended, {"_id": {"$eq": token_id}}, bool) is not None
 
     async def all(self) -> list[ApiKey]:
         """Oldest first."""

@@ -17,6 +17,7 @@ RECEIPTS = "receipts"
 EVENTS = "events"
 LEASES = "leases"
 API_KEYS = "api_keys"
+ENDED_TOKENS = "ended_tokens"
 IDEMPOTENCY = "idempotency"
 OUTCOMES = "memory_outcomes"
 SOLUTIONS = "known_solutions"
@@ -428,6 +429,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         index("day_expiry", "at", ttl_s=DAYS_TTL_S),
     ),
     HOLDS: (index("held_user", "user_id", unique=True),),
+    ENDED_TOKENS: (index("token_expiry", "expires_at", ttl_s=0),),
     IDEMPOTENCY: (
         index("user_route_key", "user_id", "route", "key", unique=True),
         index("idempotency_expiry", "at", ttl_s=IDEMPOTENCY_TTL_S),

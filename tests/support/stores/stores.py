@@ -145,6 +145,7 @@ class InMemoryLeaseStore:
 class InMemoryApiKeyStore:
     def __init__(self) -> None:
         self._keys: dict[str, ApiKey] = {}
+        self._ended: set[str] = set()
 
     async def add(self, key: ApiKey) -> None:
         """Raises Conflict when the key is there already."""
@@ -166,6 +167,12 @@ class InMemoryApiKeyStore:
         ]
         self._keys |= {key.key_hash: key for key in revoked}
         return len(revoked)
+
+    async def end_token(self, token_id: str, expires_at: datetime) -> None:
+        self._ended.add(token_id)
+
+    async def token_ended(self, token_id: str) -> bool:
+        return token_id in self._ended
 
     async def all(self) -> list[ApiKey]:
         """Oldest first."""

@@ -11,7 +11,8 @@ from rayapp.admin.api_keys import ApiKeyService, hash_of
 from rayapp.admin.ports import Scope
 from rayapp.api.auth import RateLimiter
 from rayapp.core.errors import InvalidInput, NotFound, RateLimited, Unauthorized
-from rayapp.core.settings.model import RateLimitSettings, Settings
+from rayapp.core.settings.access import RateLimitSettings
+from rayapp.core.settings.model import Settings
 from tests.support.harness import Harness
 from tests.unit.api.serving import client_of, settings_with
 

@@ -69,6 +69,10 @@ def test_a_header_has_a_limit_once_whatever_ray_says() -> None:
         assert amend(config, ANSWER).count("timeout http-request") == 1
 
 
+def test_replicas_hear_who_asks() -> None:
+    assert amend(amend(FULL, ANSWER), ANSWER).count("option forwardfor") == 1
+
+
 def test_amending_twice_changes_nothing() -> None:
     assert amend(amend(FULL, ANSWER), ANSWER) == amend(FULL, ANSWER)
 
