@@ -22,6 +22,7 @@ SURE = {"confirm": "DELETE"}
 ADMIN = {"X-User-Id": "admin"}
 # DELETE routes after which nothing is lost, and one that looks at each of its users itself.
 KEEPS = {
+    ("DELETE", "/api/auth/session"),
     ("DELETE", "/api/memory/ops/tenants/{org_id}"),
     ("DELETE", "/api/memory/ghost"),
     ("DELETE", "/api/model/context/{model_name}"),
