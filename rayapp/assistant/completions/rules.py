@@ -106,6 +106,12 @@ def forwarded(
     return body
 
 
+def tool_rounds(asked: Asked) -> int:
+    """How often the model called tools since the question."""
+    since = asked.raw[len(asked.told) :]
+    return sum(one.get("role") == "assistant" and bool(one.get("tool_calls")) for one in since)
+
+
 def answer_of(body: Mapping[str, Any]) -> Message | None:
     """The text that ends the turn; None when the model calls tools first, or says nothing."""
     choice = _first(body.get("choices"))

@@ -61,6 +61,7 @@ class CompletionsService:
         self._endpoint = endpoint
         self._models = models
         self._clock = runtime.clock
+        self._depth = runtime.settings.models.chain_depth
         self._metrics = runtime.metrics
 
     @property
@@ -95,6 +96,8 @@ class CompletionsService:
                 answering = len(asked.messages) > len(asked.told)
                 allowed = gating.allowed if gating.reduced and not answering else None
         self._metrics.count("chats", memory=memory)
+        if self._depth and rules.tool_rounds(asked) >= self._depth:
+            allowed = ()
         body = rules.forwarded(asked, told, model=model, allowed=allowed)
         return Begun(asked, body, memory, receipt, intents)
 

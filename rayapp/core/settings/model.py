@@ -138,6 +138,9 @@ class ModelsSettings(SettingsSection):
     prefix_timeout_s: float = Field(
         5.0, gt=0, le=60, description="The same for the contextual prefix."
     )
+    chain_depth: int = Field(
+        3, ge=0, le=100, description="Rounds of tools before a chat must answer; 0: no limit."
+    )
     chat_timeout_s: float = Field(
         120.0, gt=0, le=3_600, description="Longest silence of the model in `/v1/chat/completions`."
     )

@@ -159,6 +159,24 @@ async def test_a_call_of_a_tool_is_no_turn_and_its_result_is_one() -> None:
         assert sent["tools"] == [WEATHER]
 
 
+@pytest.mark.parametrize(("depth", "rounds"), [(3, 3), (1, 1), (0, 6)])
+async def test_a_model_that_calls_on_and_on_must_answer(depth: int, rounds: int) -> None:
+    def script(request: replies.ChatRequest) -> Reply:
+        return replies.tool_call("weather") if request.body.get("tools") else replies.good(SAID)
+
+    async with chat_of(script, chain_depth=depth) as chat:
+        asked: list[Any] = [{"role": "user", "content": ASKED}]
+        create = chat.client.chat.completions.create
+        for _ in range(rounds):
+            said = (await create(model="m", user="c-1", messages=asked, tools=[WEATHER])).choices[0]
+            (call,) = said.message.tool_calls or ()
+            asked.append(said.message.model_dump(exclude_none=True))
+            asked.append({"role": "tool", "tool_call_id": call.id, "content": "sunny"})
+        last = (await create(model="m", user="c-1", messages=asked, tools=[WEATHER])).choices[0]
+        assert bool(last.message.tool_calls) == (depth == 0)
+        assert len(await chat.turns()) == (depth > 0)
+
+
 async def test_a_streamed_call_of_a_tool_is_no_turn() -> None:
     async with chat_of(replies.in_turn(replies.streamed("Let me look", calls="weather"))) as chat:
         stream = await chat.ask(ASKED, stream=True, tools=[WEATHER])
