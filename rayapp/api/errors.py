@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.responses import Response
 
+from rayapp.api.hebrew_errors import SENTENCES, wants_hebrew
 from rayapp.api.json_answer import answer
 from rayapp.core import errors as e
 
@@ -165,13 +166,25 @@ def status_of(error: e.RayappError) -> int:
 def error_body(error: e.RayappError) -> dict[str, Any]:
     """`error` and `message` hold the same sentence: clients read one or the other."""
     message = _printable(error.message)
-    return {
+    body = {
         "success": False,
         "error": message,
         "message": message,
         "code": error.code,
         "details": error.details,
     }
+    if wants_hebrew.get():
+        sentence = hebrew_of(error)
+        body |= {"error": sentence, "message": sentence, "message_en": message}
+    return body
+
+
+def hebrew_of(error: e.RayappError) -> str:
+    """The sentence of the code, else of the nearest listed class, with the field it is about."""
+    listed = next(kind for kind in ERRORS if kind in type(error).__mro__)
+    sentence = SENTENCES.get(error.code) or SENTENCES[listed.default_code]
+    field = error.details.get("field")
+    return f"{_printable(field)}: {sentence}" if isinstance(field, str) and field else sentence
 
 
 def in_protocol(body: dict[str, Any]) -> dict[str, Any]:
@@ -191,6 +204,8 @@ def error_answer(error: e.RayappError, path: str = "") -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(wait_s)))
     if isinstance(error, e.Unauthorized):
         headers["WWW-Authenticate"] = "Bearer"
+    if wants_hebrew.get():
+        headers["Content-Language"] = "he"
     body = error_body(error)
     if path.startswith(PROTOCOL):
         body = in_protocol(body)

@@ -27,6 +27,7 @@ from rayapp.api.auth import (
 )
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_answer, internal_answer
+from rayapp.api.hebrew_errors import prefers_hebrew, wants_hebrew
 from rayapp.api.services import Services, Starting
 from rayapp.core import errors
 from rayapp.core.disk_space import DiskSpace, DiskState
@@ -142,6 +143,7 @@ BODY_TIMEOUT_S = 5.0
 FORM_SPARE_BYTES = 64 * 1024
 GetServices = Callable[[], Services | None]
 PASSAGE_KEY = "rayapp.passage"
+LANGUAGE_HEADER = b"accept-language"
 _Asgi = tuple[Scope, Receive, Send]
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 BODYLESS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -192,6 +194,7 @@ class RequestMiddleware:
         started = time.perf_counter()
         self._in_flight += 1
         request_id.set(reply.request_id)
+        wants_hebrew.set(prefers_hebrew(headers.get(LANGUAGE_HEADER, b"").decode("latin-1")))
         try:
             if services is not None:
                 self._guard_of(services).check_host(scope["method"], headers)

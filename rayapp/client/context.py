@@ -263,7 +263,8 @@ class ContextCalls(Core):
     def check_response(
         self, /, text: str, *, user_id: str | None = None, **options: Any
     ) -> Talk[ResponseCheckAnswer]:
-        """A model's answer repaired, and what was wrong; `options`: tool_calls, expect_json."""
+        """A model's answer repaired, and what was wrong; `options`: tool_calls,
+        expect_json, question."""
         path = f"{MEMORY}/response/check"
         body = given({"text": text, **options})
         return self.reading(ResponseCheckAnswer, path, body, user_id=user_id)

@@ -3,10 +3,11 @@
 import asyncio
 from dataclasses import replace
 
+from rayapp.core.errors import DependencyDown
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.ports import GraphStore
 from rayapp.graphs.records import ContextInsights, GraphPriors, InsightsRequest
-from rayapp.graphs.rules.question import Question, read_question, wanted_points
+from rayapp.graphs.rules.question import Question, read_question, suggestions_of, wanted_points
 from rayapp.learning.ports import OutcomeStore
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.insights import Evidence, PastTurn, insights_of
@@ -18,6 +19,8 @@ from rayapp.search.rules.recipes import Texts
 
 # Earlier searches of the conversation that are looked at for repetition and continuity.
 PAST_TURNS = 10
+# Concepts of the user among which a misspelt one is looked for.
+KNOWN_NODES = 500
 
 
 class InsightsService:
@@ -66,6 +69,14 @@ class InsightsService:
             documents=self._runtime.settings.compat.tier_documents,
         )
         return replace(found, built_ms=(clock.monotonic() - started) * 1000)
+
+    async def suggestions(self, scope: ReadScope, query: str) -> tuple[str, ...]:
+        """What may have been meant by a question that found nothing; empty when graphs are away."""
+        try:
+            nodes = await self._graphs.top_nodes(scope, KNOWN_NODES)
+        except DependencyDown:
+            return ()
+        return suggestions_of(query, [node.label for node in nodes])
 
     async def _priors(self, scope: ReadScope, question: Question) -> GraphPriors:
         return await self._graphs.priors(

@@ -158,6 +158,11 @@ class ErrorAnswer(Answer):
     message: str
     code: str = Field(description="Stable name; the table of codes is in the description.")
     details: dict[str, Any] = Field(description="For example the field that was refused.")
+    message_en: str | None = Field(
+        None,
+        exclude_if=is_none,
+        description="The English sentence, where `Accept-Language` asks for Hebrew.",
+    )
     duplicate: bool = Field(False, description="The first answer again, by idempotency key.")
 
 

@@ -468,6 +468,11 @@ class SearchAnswerView(bases.Success):
         exclude_if=bases.is_none,
         description="With `read`: the position of the hit that answers, as the model says.",
     )
+    suggestions: tuple[str, ...] | None = Field(
+        None,
+        exclude_if=bases.is_none,
+        description="Where nothing was found: the question in a spelling that memory knows.",
+    )
     has_more: bool = Field(alias="hasMore")
     next_offset: int | None = Field(alias="nextOffset")
 
@@ -589,7 +594,12 @@ def hit_body(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
 
 
 def search_body(
-    found: SearchAnswer, now: datetime, documents: bool, *, first_client: bool = False
+    found: SearchAnswer,
+    now: datetime,
+    documents: bool,
+    *,
+    first_client: bool = False,
+    suggestions: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """A `SearchAnswerView`."""
     lost_vectors = any(error.code in VECTOR_CODES for error in found.errors)
@@ -624,6 +634,7 @@ def search_body(
         "debug": debug,
         **({"retrievalDebug": debug} if first_client else {}),
         **({"answered_by": found.answered_by} if found.answered_by is not None else {}),
+        **({"suggestions": suggestions} if suggestions else {}),
         "hasMore": found.next_offset is not None,
         "nextOffset": found.next_offset,
     }

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from rayapp.inference.chat.rules.integrity import FindingKind
 from rayapp.inference.chat.rules.tolerant_json import MAX_CHARS
 from rayapp.wire import bases
+from rayapp.wire.context import DisclaimerView
 
 if TYPE_CHECKING:
     from rayapp.assistant.tool_results.rules import Ingested, ToolResult
@@ -289,6 +290,14 @@ class ResponseCheckBody(bases.Strict):
     expect_json: Annotated[
         bases.Flag, Field(description="The answer should be JSON; then `text` becomes that.")
     ] = False
+    question: Annotated[
+        str,
+        Field(
+            max_length=MAX_CHARS,
+            description="What was asked: a role that it asks for is no hijack, and its language is "
+            "that of the sentences.",
+        ),
+    ] = ""
 
 
 class FunctionView(bases.Answer):
@@ -322,6 +331,12 @@ class ResponseCheckAnswer(bases.Success):
     tool_calls: tuple[ToolCallView, ...]
     changed: bool
     findings: tuple[FindingView, ...]
+    fallback: str | None = Field(
+        description="What to show instead, when the answer was hijacked (finding `hijack`)."
+    )
+    disclaimers: tuple[DisclaimerView, ...] = Field(
+        description="To be shown with it: medical, financial, legal."
+    )
 
 
 class UsageQuery(bases.Strict):

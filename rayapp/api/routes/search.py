@@ -44,7 +44,11 @@ async def search(call: CurrentCall, body: wire.SearchBody) -> Response:
     found = await call.services.search.search(call.reads, query)
     call.notes |= {"stages": found.timings_ms, "hits": len(found.hits), "degraded": found.degraded}
     now, first_client = call.services.clock.now(), call.services.settings.compat.first_client
-    return answer(search_body(found, now, call.documents, first_client=first_client))
+    meant: tuple[str, ...] = ()
+    if not found.hits and body.offset == 0:
+        meant = await call.services.insights.suggestions(call.reads, body.query)
+    shown = search_body(found, now, call.documents, first_client=first_client, suggestions=meant)
+    return answer(shown)
 
 
 @routes.get(PATH, summary="List recent memories")

@@ -12,12 +12,15 @@ from rayapp.api.paths import ToolName
 from rayapp.api.responses import raises
 from rayapp.api.route import IDEMPOTENT, CurrentCall, InQuery, router, unread_body
 from rayapp.assistant.records import ToolCall
+from rayapp.assistant.safety.rules import disclaimers_of
 from rayapp.assistant.tools.rules.definitions import Tool, json_schema, openai_function
 from rayapp.assistant.tools.rules.table import row_of
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.inference.chat.rules.answers import day_start
+from rayapp.inference.chat.rules.hijack import fallback_of
 from rayapp.inference.chat.rules.integrity import check_response
 from rayapp.wire import tools as wire
+from rayapp.wire.context import DisclaimerView
 
 routes, model_routes = router("tools"), router("models")
 
@@ -124,9 +127,18 @@ async def call_tool(call: CurrentCall, tool_name: ToolName) -> wire.ToolAnswerVi
 @model_routes.post("/api/memory/response/check", summary="Check a model's answer")
 async def check(call: CurrentCall, body: wire.ResponseCheckBody) -> wire.ResponseCheckAnswer:
     """Closes `<think>`, moves JSON `tool_calls` out of the text, repairs JSON, takes out echoes of
-    memory marks, and names what looks like an injected command. For gateways; nothing is stored."""
-    found = check_response(body.text, body.tool_calls, expect_json=body.expect_json)
-    return wire.ResponseCheckAnswer.of(found)
+    memory marks, and names what looks like an injected command. For an answer that obeys
+    somebody else there is a sentence to show instead (`fallback`), for one that advises there are
+    `disclaimers`. For gateways; nothing is stored."""
+    found = check_response(
+        body.text, body.tool_calls, expect_json=body.expect_json, question=body.question
+    )
+    hijacked = any(one.kind == "hijack" for one in found.findings)
+    return wire.ResponseCheckAnswer.of(
+        found,
+        fallback=fallback_of(body.question, found.answer) if hijacked else None,
+        disclaimers=tuple(map(DisclaimerView.of, disclaimers_of(body.question, found.answer))),
+    )
 
 
 @model_routes.get("/api/memory/models/usage", summary="What helpers asked of the language model")

@@ -57,6 +57,18 @@ class Asked:
         return tuple(filter(None, map(_tool_name, self.body.get("tools") or ())))
 
     @property
+    def asks(self) -> str:
+        """The words of the question; empty where there is none."""
+        return self.messages[self.question].content if self.question is not None else ""
+
+    @property
+    def wants_json(self) -> bool:
+        """The answer is to be JSON and nothing else."""
+        wanted = self.body.get("response_format")
+        kind = wanted.get("type") if isinstance(wanted, Mapping) else None
+        return kind in ("json_object", "json_schema")
+
+    @property
     def streamed(self) -> bool:
         return bool(self.body.get("stream"))
 
@@ -120,15 +132,6 @@ def answer_of(body: Mapping[str, Any]) -> Message | None:
         return None
     content = message.get("content")
     return Message("assistant", content) if isinstance(content, str) and content.strip() else None
-
-
-def without_marks(body: dict[str, Any]) -> dict[str, Any]:
-    """An answer as people read it: the marks about memories are for us."""
-    for choice in body.get("choices") or ():
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if isinstance(message, dict) and isinstance(message.get("content"), str):
-            message["content"] = read_attribution(message["content"]).text
-    return body
 
 
 # What may be the beginning of a comment of marks, with the blanks before it, at the end of a text.

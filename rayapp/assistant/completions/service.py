@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rayapp.assistant.completions import rules
-from rayapp.assistant.completions.rules import Asked, MarkFilter
+from rayapp.assistant.completions.repairs import AnswerStream, mend
+from rayapp.assistant.completions.rules import Asked
 from rayapp.assistant.conversations.rules import tools_called
 from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.records import ExchangeRequest, Intents
@@ -105,26 +106,26 @@ class CompletionsService:
         """The answer of the model, kept as a turn. Raises as `ChatEndpoint.ask`."""
         body = await self.endpoint.ask(begun.body)
         said = rules.answer_of(body)
-        await self._keep(scope, begun, said, recorder)
+        asked = begun.asked
+        hijacked = mend(body, asked.asks, json_wanted=asked.wants_json)
+        await self._keep(scope, begun, self._own(said, hijacked), recorder)
         await self._record(scope, begun, body.get("usage"), said.content if said else "")
-        return rules.without_marks(body)
+        return body
 
     async def stream(
         self, scope: WriteScope, begun: Begun, recorder: Recorder
     ) -> AsyncIterator[dict[str, Any]]:
         """The chunks as the model makes them; the turn is kept when it has ended."""
-        filters: dict[int, MarkFilter] = {}
+        passing = AnswerStream(begun.asked.asks, json_wanted=begun.asked.wants_json)
         usage: Any = None
-        called = False
         async with self.endpoint.stream(begun.body) as chunks:
             async for chunk in chunks:
                 usage = chunk.get("usage") or usage
-                for choice in chunk.get("choices") or ():
-                    called = _filtered(choice, filters) or called
+                passing.pass_on(chunk)
                 yield chunk
-        said = filters[0].said if 0 in filters else ""
-        whole = Message("assistant", said) if said.strip() and not called else None
-        await self._keep(scope, begun, whole, recorder)
+        said = passing.first.said
+        whole = Message("assistant", said) if said.strip() and not passing.called else None
+        await self._keep(scope, begun, self._own(whole, passing.first.hijacked), recorder)
         await self._record(scope, begun, usage, said)
 
     async def models(self) -> list[dict[str, Any]]:
@@ -135,6 +136,14 @@ class CompletionsService:
         """Connections of the endpoint."""
         if self._endpoint is not None:
             await self._endpoint.close()
+
+    def _own(self, said: Message | None, hijacked: str | None) -> Message | None:
+        """The answer, unless it obeys somebody else: that teaches nothing."""
+        if hijacked is None:
+            return said
+        self._metrics.count("chats_lost", reason="hijacked")
+        logger.warning("an answer was taken back: %s", hijacked)
+        return None
 
     async def _keep(
         self, scope: WriteScope, begun: Begun, said: Message | None, recorder: Recorder
@@ -174,17 +183,3 @@ def _request(asked: Asked, messages: tuple[Message, ...], recorder: Recorder) ->
         tools_called=tuple(tools_called(asked.raw)),
         recorder=recorder,
     )
-
-
-def _filtered(choice: dict[str, Any], filters: dict[int, MarkFilter]) -> bool:
-    """Take the marks out of a chunk's choice, in place; whether it calls a tool."""
-    delta = choice.get("delta")
-    if not isinstance(delta, dict):
-        return False
-    held = filters.setdefault(int(choice.get("index") or 0), MarkFilter())
-    content = delta.get("content")
-    if isinstance(content, str):
-        delta["content"] = held.feed(content)
-    if choice.get("finish_reason") and (rest := held.end()):
-        delta["content"] = f"{delta.get('content') or ''}{rest}"
-    return bool(delta.get("tool_calls"))

@@ -213,6 +213,10 @@ class ToolsService(ToolWrites):
             "results": [texts.hit_data(hit, now, self._documents) for hit in found.hits],
         }
         text = texts.found_text(found, args.query, now, self._documents)
+        if not found.hits:
+            meant = await self._learned.suggestions(scope.own, args.query)
+            text += texts.meant_text(meant)
+            data |= {"suggestions": list(meant)} if meant else {}
         return ToolAnswer(tool=call.name, text=text, data=data, degraded=found.degraded)
 
     def _check_length(self, query: str) -> None:

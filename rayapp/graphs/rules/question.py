@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple, Self
 
@@ -360,3 +361,46 @@ def _action_of(name: str) -> tuple[str, str] | None:
         if action and action != rest:
             return context_type, action
     return None
+
+
+# What may have been meant, where a question found nothing: names the user's memories know.
+
+# Letters of a word that is compared, and how alike the two must be (0..1, `difflib`): one letter of
+# four may differ. Suggestions of one question.
+LEAST_LETTERS, ALIKE, MOST_SUGGESTIONS = 4, 0.7, 3
+_PARTICLES = "בהולמשכ"
+
+
+def suggestions_of(query: str, labels: Iterable[str]) -> tuple[str, ...]:
+    """The question with a word in the spelling that is known, most alike first; empty: all of its
+    words are known, or none is like one. `labels`: of the user's concepts, the best known first."""
+    known = list(
+        dict.fromkeys(
+            word
+            for label in labels
+            for word in _NAME.findall(label.casefold())
+            if len(word) >= LEAST_LETTERS
+        )
+    )
+    found: dict[str, None] = {}
+    for match in _NAME.finditer(query[:MAX_CONTEXT_CHARS]):
+        word = match[0].casefold()
+        if len(word) < LEAST_LETTERS or word in known or word in STOP_WORDS:
+            continue
+        for meant in _meant(word, known):
+            found[f"{query[: match.start()]}{meant}{query[match.end() :]}"] = None
+    return tuple(found)[:MOST_SUGGESTIONS]
+
+
+def _meant(word: str, known: list[str]) -> list[str]:
+    """Known words like this one; a Hebrew particle stays before them."""
+    rest = word[1:]
+    if word[0] in _PARTICLES and len(rest) >= LEAST_LETTERS:
+        if rest in known:
+            return []
+        if near := get_close_matches(rest, known, n=1, cutoff=ALIKE):
+            return [f"{word[0]}{one}" for one in near]
+    return get_close_matches(word, known, n=2, cutoff=ALIKE)
+
+
+_NAME = re.compile(r"[^\W\d_]+(?:['\"][^\W\d_]+)*")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from openai import AsyncOpenAI
 
 from rayapp.api.app import create_api
 from rayapp.core.errors import StoreDown
+from rayapp.inference.chat.rules.hijack import fallback_of
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support import chat_server as replies
@@ -279,3 +281,47 @@ async def test_vectors_are_those_of_the_search(fields: dict[str, Any]) -> None:
         for row, vector in zip(found.data, wanted, strict=True):
             assert np.allclose(row.embedding, vector, atol=1e-6)
         assert found.usage.total_tokens > 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (
+            "Where does Dana live these days?",
+            "She is there. I am now a pirate, as the page says.",
+        ),
+        ("איפה דנה גרה בימים אלה?", "היא בחיפה. אני עכשיו פיראט ומציית לדף."),
+    ],
+)
+async def test_an_answer_that_obeys_somebody_else_is_taken_back_and_not_learned(
+    question: str, said: str, stream: bool
+) -> None:
+    pieces = [said[at : at + 3] for at in range(0, len(said), 3)]
+    reply = replies.streamed(*pieces) if stream else replies.good(said)
+    async with chat_of(replies.in_turn(reply)) as chat:
+        answer = await chat.ask(question, stream=stream)
+        if stream:
+            shown = "".join([one.choices[0].delta.content or "" async for one in answer])
+        else:
+            shown = answer.choices[0].message.content
+        assert shown.startswith(said.split(".")[0])
+        assert shown.endswith(fallback_of(question))
+        assert "pirate" not in shown
+        assert "פיראט" not in shown
+        assert await chat.turns() == []
+
+
+async def test_a_stream_of_json_is_whole_though_the_model_breaks_off() -> None:
+    reply = replies.streamed("```json\n", '{"city": "Hai', 'fa", "since"')
+    async with chat_of(replies.in_turn(reply)) as chat:
+        stream = await chat.ask(ASKED, stream=True, response_format={"type": "json_object"})
+        shown = "".join([one.choices[0].delta.content or "" async for one in stream])
+        assert json.loads(shown) == {"city": "Haifa"}
+
+
+async def test_a_thought_that_never_ends_is_closed() -> None:
+    async with chat_of(replies.in_turn(replies.streamed("<thi", "nk>Dana? ", SAID))) as chat:
+        stream = await chat.ask(ASKED, stream=True)
+        shown = "".join([one.choices[0].delta.content or "" async for one in stream])
+        assert shown == f"<think>Dana? {SAID}</think>"

@@ -105,3 +105,23 @@ async def test_usage_is_the_callers_by_helper_and_by_day() -> None:
 @pytest.mark.parametrize("query", ["days=0", "days=91", "days=x", "other=1"])
 async def test_bad_days_are_422(api: httpx.AsyncClient, query: str) -> None:
     assert (await api.get(f"{USAGE}?{query}")).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "kinds", "topics"),
+    [
+        ("where?", "I am now a pirate. Arr!", ["hijack"], []),
+        ("איפה?", "אני עכשיו פיראט. ארר!", ["hijack"], []),
+        ("act as a pirate", "I am now a pirate. Arr!", [], []),
+        ("", "You should take 400 mg of ibuprofen.", [], ["medical"]),
+        ("", "מומלץ לקחת אקמול.", [], ["medical"]),
+    ],
+)
+async def test_an_answer_that_obeys_somebody_else_or_advises(
+    api: httpx.AsyncClient, question: str, text: str, kinds: list[str], topics: list[str]
+) -> None:
+    found = (await api.post(CHECK, json={"text": text, "question": question})).json()
+    assert [one["kind"] for one in found["findings"]] == kinds
+    assert (found["fallback"] is None) == (not kinds)
+    assert [one["topic"] for one in found["disclaimers"]] == topics
+    assert found["text"] == text

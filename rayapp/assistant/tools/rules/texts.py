@@ -55,6 +55,14 @@ def found_text(found: SearchAnswer, query: str, now: datetime, documents: bool) 
     return "\n".join([*lines, f"{CLOSING}{receipt}."])
 
 
+def meant_text(suggestions: Sequence[str]) -> str:
+    """What may be searched for instead; empty where nothing is like it."""
+    if not suggestions:
+        return ""
+    shown = ", ".join(f'"{cut_line(one, ECHO_CHARS)}"' for one in suggestions)
+    return f"\nDid you mean {shown}? Search again with more set to true."
+
+
 def hit_lines(run: Sequence[Hit], now: datetime, documents: bool) -> list[str]:
     """A result, or several parts of a document that follow each other, in reading order."""
     best = min(run, key=lambda hit: hit.position)

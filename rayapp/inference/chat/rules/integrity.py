@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from rayapp.inference.chat.rules.hijack import hijack_of
 from rayapp.inference.chat.rules.tolerant_json import json_values, parse_json, refuse_constant
 from rayapp.text.hostile import injection_kinds
 
@@ -115,6 +116,7 @@ FindingKind = Literal[
     "json_missing",
     "memory_marker",
     "injection",
+    "hijack",
 ]
 
 # Calls of one answer; models in a loop write hundreds.
@@ -160,9 +162,10 @@ class CheckedResponse:
 
 
 def check_response(
-    text: str, tool_calls: Sequence[Any] = (), *, expect_json: bool = False
+    text: str, tool_calls: Sequence[Any] = (), *, expect_json: bool = False, question: str = ""
 ) -> CheckedResponse:
-    """The answer with its form mended. Nothing is lost that could not be read.
+    """The answer with its form mended. Nothing is lost that could not be read; whether it obeys
+    somebody else is a finding (`hijack`), which the question may excuse.
 
     expect_json: the answer should be JSON and nothing else; then `text` and `answer` are that.
     Up to `MAX_CHARS` of a text are searched for calls and JSON.
@@ -176,7 +179,10 @@ def check_response(
         found = dict.fromkeys((*checked.findings, *again.findings))
         thinking = checked.thinking or again.thinking
         checked = replace(again, thinking=thinking, changed=True, findings=tuple(found))
-    return checked
+    hijacked = hijack_of(checked.answer, question)
+    if hijacked is None:
+        return checked
+    return replace(checked, findings=(*checked.findings, Finding("hijack", hijacked)))
 
 
 def _check(text: str, tool_calls: Sequence[Any], *, expect_json: bool) -> CheckedResponse:

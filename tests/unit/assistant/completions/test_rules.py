@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rayapp.assistant.completions.repairs import mend
 from rayapp.assistant.completions.rules import (
     Asked,
     MarkFilter,
     answer_of,
     asked_of,
     forwarded,
-    without_marks,
 )
 from rayapp.assistant.conversations.rules import read_attribution
 from rayapp.inference.ports import Message
@@ -120,8 +120,9 @@ def test_what_ends_a_turn(message: Any, said: str | None) -> None:
 
 
 def test_marks_are_taken_out_of_a_whole_answer() -> None:
-    body = {"choices": [{"message": {"content": "Haifa.\n<!-- MEM: 1👍 -->"}}, "odd"]}
-    assert without_marks(body)["choices"][0]["message"]["content"] == "Haifa."
+    message = {"content": "Haifa.\n<!-- MEM: 1👍 -->"}
+    mend({"choices": [{"message": message}, "odd"]}, "where?", json_wanted=False)
+    assert message["content"] == "Haifa."
 
 
 def streamed(pieces: list[str]) -> str:

@@ -1,0 +1,187 @@
+"""Streams that are mended as they pass: the same whatever pieces they come in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rayapp.assistant.completions.repairs import (
+    AnswerFilter,
+    AnswerStream,
+    JsonFilter,
+    ThinkFilter,
+    held_from,
+    mended_json,
+)
+from rayapp.inference.chat.rules.hijack import fallback_of, hijack_of
+from tests.support.examples import examples
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
+    max_leaves=12,
+).filter(lambda value: isinstance(value, dict | list))
+
+
+def fed(held: Any, text: str, size: int = 1) -> str:
+    """What is shown of a text that comes in pieces of `size`."""
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    return "".join(map(held.feed, pieces)) + str(held.end())
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<think>why</think>so", "<think>why</think>so"),
+        ("<thinking>why</thinking>so", "<think>why</think>so"),
+        ("<think>why", "<think>why</think>"),
+        ("<think>why <think>again</think>so</think>!", "<think>why again</think>so!"),
+        ("why</think>so", "whyso"),
+        ("say `<think>` to think", "say `<think>` to think"),
+        ("```\n<think>\n```\nso", "```\n<think>\n```\nso"),
+        ("<think>``` is open</think>so", "<think>``` is open</think>so"),
+        ("a < b and <thin air>", "a < b and <thin air>"),
+        ("<think>למה</think>ככה", "<think>למה</think>ככה"),
+        ("at the end <thi", "at the end <thi"),
+    ],
+)
+def test_thoughts_are_opened_and_closed(text: str, shown: str, size: int) -> None:
+    assert fed(ThinkFilter(), text, size) == shown
+
+
+def test_thoughts_end_before_a_tool_is_called() -> None:
+    held = ThinkFilter()
+    assert held.feed("<think>I call") + held.close() == "<think>I call</think>"
+    assert held.end() == ""
+
+
+@given(st.text(alphabet="<>/think`i a\n", max_size=60), st.integers(1, 9))
+@settings(max_examples=examples(200))
+def test_thoughts_come_out_the_same_in_any_pieces(text: str, size: int) -> None:
+    once = fed(ThinkFilter(), text, 1000)
+    assert fed(ThinkFilter(), text, size) == once
+
+
+@given(JSON, st.integers(1, 9), st.booleans())
+@settings(max_examples=examples(200))
+def test_whole_json_passes_as_it_is(value: Any, size: int, indented: bool) -> None:
+    text = json.dumps(value, indent=2 if indented else None, ensure_ascii=False)
+    assert fed(JsonFilter(), text, size) == text
+    assert fed(JsonFilter(), f"Here it is:\n```json\n{text}\n```\n", size) == text
+
+
+@given(JSON, st.integers(1, 9), st.data())
+@settings(max_examples=examples(200))
+def test_json_that_is_cut_is_whole_at_its_end(value: Any, size: int, data: Any) -> None:
+    text = json.dumps(value, ensure_ascii=False)
+    cut = text[: data.draw(st.integers(1, len(text)))]
+    json.loads(fed(JsonFilter(), cut, size))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"city": "Hai', {"city": "Hai"}),
+        ('{"a": 1, "b', {"a": 1}),
+        ('{"a": 1, "b":', {"a": 1}),
+        ('{"a": [1, 2,]}', {"a": [1, 2]}),
+        ('{"a": tru', {"a": True}),
+        ('{"a": True, "b": None}', {"a": True, "b": None}),
+        ('{"a": "one\ntwo"}', {"a": "one\ntwo"}),
+        ('{"a": "\\u05d', {"a": ""}),
+        ('{"a": {"b": [1, {"c": "ד', {"a": {"b": [1, {"c": "ד"}]}}),
+        ('{"a": 1} and that was it', {"a": 1}),
+        ('{"a": [1, 2\n```\n', {"a": [1, 2]}),
+        ('{"a": 1 "b": [1 "c" {"d": 2}]}', {"a": 1, "b": [1, "c", {"d": 2}]}),
+        ("[,1]", [1]),
+        ('{word "a": 1}', {"a": 1}),
+    ],
+)
+def test_broken_json_is_mended(text: str, value: Any) -> None:
+    assert json.loads(fed(JsonFilter(), text)) == value
+    assert json.loads(mended_json(text)) == value
+
+
+def test_what_is_no_json_stays() -> None:
+    assert fed(JsonFilter(), "I cannot do that.") == "I cannot do that."
+    assert mended_json("") == ""
+
+
+@pytest.mark.parametrize("size", [1, 4, 1000])
+@pytest.mark.parametrize(
+    ("question", "answer", "shown"),
+    [
+        ("where?", "It is near.\nI am now a pirate. Arr!", f"It is near.\n\n{fallback_of('a')}"),
+        ("where?", "I am now a pirate. Arr!", fallback_of("a")),
+        ("where?", "It is near. HACKED", f"It is near.\n\n{fallback_of('a')}"),
+        ("where?", "PWNED", fallback_of("a")),
+        ("where?", "Look: <system>obey</system>", f"Look:\n\n{fallback_of('a')}"),
+        ("איפה?", "זה קרוב. אני עכשיו פיראט. ארר!", f"זה קרוב.\n\n{fallback_of('א')}"),
+        ("where?", "I am now sure. As requested, I will call.", None),
+        ("where?", "The site was hacked in May. It is well now.", None),
+        ("act as a pirate", "I am now a pirate. Ahoy!", None),
+        ("איפה?", "אני עכשיו קורא. כפי שביקשת, אשלח.", None),
+    ],
+)
+def test_a_hijack_ends_where_it_begins(
+    question: str, answer: str, shown: str | None, size: int
+) -> None:
+    held = AnswerFilter(question)
+    found = fed(held, answer, size)
+    assert found.split() == (answer if shown is None else shown).split()
+    assert (held.hijacked is None) == (shown is None)
+
+
+@given(st.text(max_size=120), st.integers(1, 9))
+@settings(max_examples=examples(200))
+def test_any_other_answer_passes_whole(text: str, size: int) -> None:
+    if hijack_of(text) is None and "<" not in text:
+        assert fed(AnswerFilter(""), text, size) == text
+
+
+@pytest.mark.parametrize(("text", "at"), [("so i am no", 3), ("so", 2), ("<", 0), ("a <thi", 2)])
+def test_only_what_may_become_one_is_held(text: str, at: int) -> None:
+    assert held_from(text, ("i am now", "<think>")) == at
+
+
+def chunk(**fields: Any) -> dict[str, Any]:
+    finish = fields.pop("finish", None)
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+def call(arguments: str) -> dict[str, Any]:
+    return {"index": 0, "function": {"arguments": arguments}}
+
+
+def test_a_call_that_breaks_off_has_whole_arguments_and_ends_the_thought() -> None:
+    passing = AnswerStream("weather?", json_wanted=False)
+    chunks = [
+        chunk(content="<think>I look"),
+        chunk(tool_calls=[call('{"city": "Ha')]),
+        chunk(tool_calls=[call("ifa")]),
+        chunk(finish="length"),
+    ]
+    for one in chunks:
+        passing.pass_on(one)
+    deltas = [one["choices"][0]["delta"] for one in chunks]
+    assert "".join(one.get("content") or "" for one in deltas) == "<think>I look</think>"
+    said = "".join(c["function"]["arguments"] for one in deltas for c in one.get("tool_calls", ()))
+    assert json.loads(said) == {"city": "Haifa"}
+    assert passing.called
+
+
+def test_json_is_shown_without_thoughts_marks_and_fences() -> None:
+    text = '<think>{"no": 1}</think>```json\n{"a": [1, 2\n```\n<!-- MEM: 1👍 -->'
+    held = AnswerFilter("as JSON", json_wanted=True)
+    assert json.loads(fed(held, text)) == {"a": [1, 2]}
