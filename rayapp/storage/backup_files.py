@@ -12,6 +12,9 @@ from rayapp.core.errors import ConfigError, DependencyDown, RayappError
 from rayapp.portability.backup import UNFINISHED, BackupFiles, StoredBackup, is_backup, taken_at
 from rayapp.portability.files import private_file, synced
 
+# Stores without folders: making one would make a bucket of a name that was misspelt.
+BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az"})
+
 
 def open_backups(where: str | Path) -> BackupFiles:
     """A folder by its path; else an address such as `s3://bucket/path`. Raises ConfigError."""
@@ -82,7 +85,8 @@ class UrlBackups:
         """It is there when all of it is: a transaction (of S3: a multipart upload)."""
         raised: Exception | None = None
         with self._talking():
-            self._fs.makedirs(self._root, exist_ok=True)
+            if BUCKETS.isdisjoint(_protocols(self._fs)):
+                self._fs.makedirs(self._root, exist_ok=True)
             try:
                 with self._fs.transaction, self._fs.open(f"{self._root}/{name}", "wb") as file:
                     try:
@@ -119,6 +123,10 @@ class UrlBackups:
                 f"{self.where} cannot be used ({type(error).__name__}: {_short(error)}); check "
                 "the address and its credentials."
             ) from error
+
+
+def _protocols(fs: Any) -> set[str]:
+    return {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
 
 
 def _short(error: Any) -> str:
