@@ -87,6 +87,7 @@ BOOKS, DOCUMENTS = "/api/memory/books", "/api/documents"
 UPLOAD = "/api/book-upload"
 BACKUP = "/api/memory/backup"
 USER = "/api/memory/user"
+USER_PART = f"{USER}/part"
 SESSION = "/api/auth/session"
 TENANTS = "/api/memory/ops/tenants"
 CONVERSATIONS = "/api/memory/conversations"
@@ -194,6 +195,7 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     "/api/data/stats": {"GET": "read"},
     DATA_CLEAR: {"POST": "write"},
     USER: {"DELETE": "write"},
+    USER_PART: {"DELETE": "write"},
     "/api/data/compact-database": {"POST": "admin"},
     "/api/memory/personality": {"GET": "read", "POST": "write", "DELETE": "write"},
     "/api/memory/personality/presets": {"GET": "read"},
@@ -256,6 +258,7 @@ STREAMS = frozenset(
         ("POST", f"{BACKUP}/import-from"),
         ("POST", f"{BACKUP}/restore"),
         ("DELETE", USER),
+        ("DELETE", USER_PART),
         ("DELETE", f"{TENANTS}/{{org_id}}"),
     }
 )
@@ -272,6 +275,7 @@ DESTROYS = frozenset(
         ("POST", "/api/memory/bulk/delete"),
         ("POST", DATA_CLEAR),
         ("DELETE", USER),
+        ("DELETE", USER_PART),
         ("DELETE", CONVERSATION),
         ("DELETE", f"{BOOKS}/{{book_id}}"),
         ("POST", f"{UPLOAD}/cancel/{{task_id}}"),

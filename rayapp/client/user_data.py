@@ -126,6 +126,15 @@ class UserDataCalls(Core):
         path = asked("/api/memory/user", confirm=confirm)
         return self.writing(ErasedAnswer, path, method="DELETE", **who)
 
+    @call
+    def erase_part(
+        self, part: str, id: str, *, confirm: str, **who: Unpack[Writer]
+    ) -> Talk[ErasedAnswer]:
+        """Erase a conversation, a document, a memory, or all memories about a subject; `confirm`:
+        the word DELETE. Call again while it is not `complete`. Raises Conflict."""
+        path = asked("/api/memory/user/part", part=part, id=id, confirm=confirm)
+        return self.writing(ErasedAnswer, path, method="DELETE", **who)
+
     # --- session tokens, for browsers
 
     @call

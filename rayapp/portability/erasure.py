@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+from collections.abc import Awaitable, Callable
 
-from rayapp.core.errors import IndexDown
+from rayapp.core.errors import IndexDown, NotFound
 from rayapp.core.ids import user_of
 from rayapp.core.runtime import Runtime
 from rayapp.index.ports import VectorIndex
@@ -14,6 +15,7 @@ from rayapp.memory.user_data import TIME_SHARE
 from rayapp.portability.files import ArchiveFiles
 from rayapp.portability.ports import Certificate, UserArchive
 from rayapp.portability.rules.collections import Erasing, of_user
+from rayapp.portability.rules.kinds import Part
 
 log = logging.getLogger("rayapp.portability")
 # Memories of one transaction.
@@ -61,6 +63,33 @@ class ErasureService:
         found = await self._certificate(scope, removed, points)
         log.info("erased a user: complete=%s certificate=%s", found.complete, found.sha256)
         return found
+
+    async def erase_part(
+        self, scope: WriteScope, part: Part, part_id: str, delete: Callable[[], Awaitable[object]]
+    ) -> Certificate:
+        """Delete it as its own route does, and wait while the indexer takes its points away.
+
+        Raises what `delete` raises, but NotFound: a repeat, or what never was, has a certificate
+        that says so.
+        """
+        until = self._clock.monotonic() + self._budget_s
+        before = await self._archive.left_of(scope.own, part, part_id)
+        with contextlib.suppress(NotFound):
+            await delete()
+        left = await self._archive.left_of(scope.own, part, part_id)
+        last, still = left, 0
+        while any(left.values()) and still < PATIENCE and self._clock.monotonic() < until:
+            await asyncio.sleep(POLL_S)
+            left = await self._archive.left_of(scope.own, part, part_id)
+            last, still = left, still + 1 if left == last else 0
+        return Certificate(
+            user_sha256=hashlib.sha256(user_of(scope.user_id).encode()).hexdigest(),
+            at=self._clock.now(),
+            removed={name: max(0, rows - left[name]) for name, rows in sorted(before.items())},
+            left=dict(sorted(left.items())),
+            part=part,
+            part_sha256=hashlib.sha256(part_id.encode()).hexdigest(),
+        )
 
     async def _rows(self, scope: WriteScope, removed: dict[str, int]) -> None:
         for collection in reversed(of_user(Erasing.ROWS, Erasing.POINTS)):

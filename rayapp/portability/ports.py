@@ -6,9 +6,9 @@ Errors: an implementation raises only classes of `rayapp.core.errors`. Times are
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 import orjson
 
@@ -16,7 +16,7 @@ from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.portability.rules.archive import Row
 from rayapp.portability.rules.collections import EXPORTED, Collection, exported
-from rayapp.portability.rules.kinds import DEFAULT_KINDS, Format, Kind, Merge
+from rayapp.portability.rules.kinds import DEFAULT_KINDS, Format, Kind, Merge, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +177,7 @@ class Certificate:
 
     Attributes:
         user_sha256: the user, so that the certificate names nobody.
+        part: what was erased of the user; `part_sha256`: its id. All of it: the user, and no id.
         removed: rows, points and files that this call removed.
         left: what still names the user; all 0 when it is `complete`.
         sha256: of all the rest, as `text` gives it.
@@ -186,6 +187,8 @@ class Certificate:
     at: datetime
     removed: dict[str, int]
     left: dict[str, int]
+    part: Literal["user"] | Part = "user"
+    part_sha256: str = ""
 
     @property
     def complete(self) -> bool:
@@ -194,7 +197,7 @@ class Certificate:
     @property
     def text(self) -> bytes:
         """JSON with sorted names."""
-        said = {name: getattr(self, name) for name in ("user_sha256", "at", "removed", "left")}
+        said = {one.name: getattr(self, one.name) for one in fields(self)}
         return orjson.dumps(said, option=orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z)
 
     @property
@@ -225,6 +228,9 @@ class UserArchive(Protocol):
     async def clear(self, scope: WriteScope, collection: Collection, limit: int) -> int:
         """Delete up to `limit` rows, or more, as `Collection.erasing` says; how many; 0 when none
         is left. Deleted memories stay as tombstones until the index has let go of them."""
+
+    async def left_of(self, scope: ReadScope, part: Part, part_id: str) -> dict[str, int]:
+        """How many rows name a part of the user, tombstones too, by collection of `PARTS`."""
 
     async def left(self, scope: ReadScope) -> dict[str, int]:
         """How many rows name the user, tombstones too, by collection of users."""

@@ -11,6 +11,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import CLEARED_TIERS, Cleared, UserCounts
 from rayapp.memory.rules.lifecycle import DEFAULT_REASON, PREFIX, hidden_reason
 from rayapp.memory.tiers import tier_name
+from rayapp.portability.rules.kinds import Part
 from rayapp.wire import bases
 from rayapp.wire.memories import preview
 
@@ -214,6 +215,13 @@ class EraseQuery(bases.Strict, bases.Confirmed):
     """The typed word."""
 
 
+class ErasePartQuery(EraseQuery):
+    """Which part, and the typed word."""
+
+    part: Part = Field(description="`subject`: all memories about it (`subject_id`).")
+    id: bases.Name = Field(description="Of the conversation, document, subject or memory.")
+
+
 class CertificateView(bases.Answer):
     """Counts by place: collections of the database, the index, archives on disk."""
 
@@ -221,6 +229,8 @@ class CertificateView(bases.Answer):
     at: datetime
     removed: dict[str, int] = Field(description="By this call.")
     left: dict[str, int] = Field(description="What still names the user.")
+    part: str = Field(description="What was erased: `user`, or a part of it.")
+    part_sha256: str = Field(description="SHA-256 of the id of the part; empty of a user.")
     sha256: str = Field(description="Of the other fields as JSON with sorted names.")
 
 
@@ -234,6 +244,8 @@ class ErasedAnswer(bases.Success):
     @classmethod
     def from_certificate(cls, found: "Certificate") -> Self:
         message = "Everything of the user is erased; keys stay until they are revoked."
+        if found.part != "user":
+            message = f"Everything of the {found.part} is erased."
         if not found.complete:
             message = "A part is left: send the same request again until complete is true."
         view = CertificateView.of(found)

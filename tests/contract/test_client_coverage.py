@@ -174,6 +174,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "data_stats": {},
     "clear_data": {"target": "history", "confirm": "DELETE"},
     "erase_user": {"confirm": "DELETE"},
+    "erase_part": {"part": "memory", "id": "mem-1", "confirm": "DELETE"},
     "backup_estimate": {"include": ["memories"]},
     "export": {"include": ["memories", "graphs"]},
     "import_": {"payload": PAYLOAD, "dry_run": True},

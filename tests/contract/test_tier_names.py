@@ -39,6 +39,7 @@ COLLECTIONS = {
     "GET /api/memory/backup/export",
     "POST /api/memory/backup/restore",
     "DELETE /api/memory/user",
+    "DELETE /api/memory/user/part",
 }
 UNSERVED = {row[:2] for row in later.LATER}
 

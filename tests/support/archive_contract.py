@@ -16,7 +16,7 @@ from rayapp.portability.archive import Archive, of_payload, open_zip
 from rayapp.portability.ports import ImportRequest
 from rayapp.portability.rules.archive import MANIFEST, SUFFIX, of_line
 from rayapp.portability.rules.collections import BY_NAME, EXPORTED
-from rayapp.portability.rules.kinds import Kind, Merge
+from rayapp.portability.rules.kinds import Kind, Merge, Part
 from tests.support.archive_world import ArchiveWorld, ask, fill
 from tests.support.foreign_exports import (
     SAMPLES,
@@ -310,3 +310,24 @@ class ArchiveContract:
         assert not any(
             size.rows for size in (await world.stores.archive.sizes(ReadScope(NOA))).values()
         )
+
+    async def test_rows_of_a_part_are_counted_with_its_tombstones(
+        self, world: ArchiveWorld
+    ) -> None:
+        await fill(world)
+        await fill(ArchiveWorld(world.container, NOA), "Acre")
+        archive = world.stores.archive
+        found = await archive.left_of(world.reads, Part.CONVERSATION, "c-1")
+        some = {"memory_items", "turns", "exchanges", "sessions", "receipts", "memory_outcomes"}
+        assert {name for name, rows in found.items() if rows} == some
+        memory = {"memory_items": 1, "memory_versions": 1}
+        assert await archive.left_of(world.reads, Part.MEMORY, "m-2") == memory
+        async with world.http() as http:
+            await ask(http, "DELETE", "/api/memory/items/m-2")
+        assert await archive.left_of(world.reads, Part.MEMORY, "m-2") == {
+            "memory_items": 1,
+            "memory_versions": 0,
+        }
+        await world.work()
+        for part in Part:
+            assert not any((await archive.left_of(world.reads, part, "m-2")).values())

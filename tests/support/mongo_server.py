@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,9 +41,12 @@ def mongod_binary() -> Path:
 class MongoServer:
     """Start, stop and kill one mongod; data stays in `folder` between starts."""
 
-    def __init__(self, folder: Path, *, oplog_mb: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, oplog_mb: int | None = None, options: Sequence[str] = ()
+    ) -> None:
         self._folder = folder
         self._oplog = () if oplog_mb is None else ("--oplogSize", str(oplog_mb))
+        self._options = options
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -76,6 +79,7 @@ class MongoServer:
                 *("--setParameter", "ttlMonitorEnabled=false"),
                 *("--logpath", str(log), "--logappend"),
                 *self._oplog,
+                *self._options,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,6 +1,9 @@
 """The caller's own data as a whole: hidden memories, counts, clearing."""
 
-from rayapp.api.auth import DATA_CLEAR, USER
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+
+from rayapp.api.auth import DATA_CLEAR, USER, USER_PART
 from rayapp.api.confirm import check_confirmed
 from rayapp.api.json_body import read_query
 from rayapp.api.paths import Target
@@ -9,6 +12,9 @@ from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from rayapp.memory.requests import ClearTarget
 from rayapp.memory.rules.lifecycle import hidden_reason
+from rayapp.memory.scope import EVERYTHING
+from rayapp.memory.user_data import TIME_SHARE
+from rayapp.portability.rules.kinds import Part
 from rayapp.wire import data as wire
 
 routes, data_routes = router("hidden memories"), router("data")
@@ -104,6 +110,31 @@ async def erase(call: CurrentCall, query: InQuery[wire.EraseQuery]) -> wire.Eras
     if not call.owner:
         raise Forbidden("Only the user's own key, or one of scope admin, may erase the user.")
     return wire.ErasedAnswer.from_certificate(await call.services.erasure.erase(call.writes))
+
+
+@data_routes.delete(
+    USER_PART,
+    summary="Erase a part of the user, with a certificate",
+    responses={**raises_code("confirm_needed"), **raises(Conflict, Forbidden)},
+)
+async def erase_part(call: CurrentCall, query: InQuery[wire.ErasePartQuery]) -> wire.ErasedAnswer:
+    """A conversation, a document or a memory as its own route deletes it, or all memories about a
+    subject; then the index is waited for, and a certificate says what went and what is left. Points
+    in older collections of the index go with those."""
+    check_confirmed(query.confirm, "Erasing cannot be undone")
+    if not call.owner:
+        raise Forbidden("Only the user's own key, or one of scope admin, may erase the user.")
+    services, scope, name = call.services, call.writes, query.id
+    budget_s = TIME_SHARE * services.settings.serve.request_timeout_s
+    about = replace(EVERYTHING, subject_ids=(name,))
+    deletes: Mapping[Part, Callable[[], Awaitable[object]]] = {
+        Part.CONVERSATION: lambda: services.conversations.delete(scope, name),
+        Part.DOCUMENT: lambda: services.books.delete(scope, name),
+        Part.SUBJECT: lambda: services.user_data.delete(scope, about, budget_s),
+        Part.MEMORY: lambda: services.memories.delete(scope, name),
+    }
+    found = await services.erasure.erase_part(scope, query.part, name, deletes[query.part])
+    return wire.ErasedAnswer.from_certificate(found)
 
 
 def _target(name: str) -> ClearTarget | None:

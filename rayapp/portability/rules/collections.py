@@ -19,7 +19,7 @@ from rayapp.learning.records import OutcomeEvent, Withdrawn
 from rayapp.memory.item import MemoryItem, MemoryVersion
 from rayapp.memory.ports import Event
 from rayapp.memory.tiers import Tier
-from rayapp.portability.rules.kinds import Kind
+from rayapp.portability.rules.kinds import Kind, Part
 from rayapp.search.ports import Receipt
 
 ITEMS = "memory_items"
@@ -359,3 +359,21 @@ def exported(kinds: Iterable[Kind]) -> tuple[Collection, ...]:
 def of_user(*erasing: Erasing) -> tuple[Collection, ...]:
     """The collections with rows of users that an erasure handles in one of these ways."""
     return tuple(one for one in COLLECTIONS if one.owner is Owner.USER and one.erasing in erasing)
+
+
+# By collection, the field that names the part; a row of another collection names none.
+PARTS: Mapping[Part, Mapping[str, str]] = MappingProxyType(
+    {
+        Part.CONVERSATION: {
+            ITEMS: "source.conversation_id",
+            "documents": "attached_to",
+            "events": "data.conversation_id",
+            **dict.fromkeys(
+                ("exchanges", "receipts", "sessions", "turns", OUTCOMES), "conversation_id"
+            ),
+        },
+        Part.DOCUMENT: {ITEMS: "source.doc_id", "documents": "book_id"},
+        Part.SUBJECT: {ITEMS: "subject_id"},
+        Part.MEMORY: {ITEMS: "memory_id", "memory_versions": "memory_id"},
+    }
+)

@@ -43,3 +43,12 @@ class Origin(StrEnum):
     CLAUDE = "claude"
     MARKDOWN = "markdown"
     ROAMPAL = "roampal"
+
+
+class Part(StrEnum):
+    """What of a user is erased with a certificate of its own."""
+
+    CONVERSATION = "conversation"
+    DOCUMENT = "document"
+    SUBJECT = "subject"
+    MEMORY = "memory"

@@ -21,10 +21,12 @@ from rayapp.portability.rules.collections import (
     EXPORTED,
     ITEMS,
     OUTCOMES,
+    PARTS,
     Collection,
     Erasing,
     of_user,
 )
+from rayapp.portability.rules.kinds import Part
 from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, first
@@ -247,6 +249,16 @@ class MongoUserArchive:
             return (
                 await self._database.collection(collection.name).delete_many(where)
             ).deleted_count
+
+    async def left_of(self, scope: ReadScope, part: Part, part_id: str) -> dict[str, int]:
+        await self._database.ping()
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            return {
+                name: await self._database.collection(name).count_documents(
+                    {**mine(scope), path: {"$eq": part_id, "$type": "string"}}
+                )
+                for name, path in PARTS[part].items()
+            }
 
     async def left(self, scope: ReadScope) -> dict[str, int]:
         user_id = mine(scope)["user_id"]

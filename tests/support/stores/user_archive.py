@@ -36,7 +36,15 @@ from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
 from rayapp.portability.ports import ImportState, PutCounts, Putting, RowsSize, RowsWanted
 from rayapp.portability.rules.archive import RENEWED, Row
-from rayapp.portability.rules.collections import EXPORTED, ITEMS, Collection, Erasing, of_user
+from rayapp.portability.rules.collections import (
+    EXPORTED,
+    ITEMS,
+    PARTS,
+    Collection,
+    Erasing,
+    of_user,
+)
+from rayapp.portability.rules.kinds import Part
 from rayapp.search.ports import Receipt
 from rayapp.storage.mongo import convert, graph_convert, outcome_convert
 from rayapp.storage.mongo.rows import from_row, to_row
@@ -253,6 +261,18 @@ class InMemoryUserArchive:
             self._items._deletions[user_id, place.item.tier] += 1
         return len(living[:limit])
 
+    async def left_of(self, scope: ReadScope, part: Part, part_id: str) -> dict[str, int]:
+        user_id, found = checked_user(scope.user_id), {}
+        for name, path in PARTS[part].items():
+            if name == ITEMS:
+                rows = [row for row in self._items._rows.values() if row.item.user_id == user_id]
+                docs = [self._item_doc(row) for row in rows]
+            else:
+                table = self._tables[name]
+                docs = [table.to_doc(key, table.rows[key]) for key in self._of(user_id, table)]
+            found[name] = sum(_at(doc, path) == part_id for doc in docs)
+        return found
+
     async def left(self, scope: ReadScope) -> dict[str, int]:
         user_id = checked_user(scope.user_id)
         rows = (row.item for row in self._items._rows.values())
@@ -348,6 +368,12 @@ class InMemoryUserArchive:
         return item_rows.Row(
             item, how.at, doc.get("follow_up_at"), contributed if known is not None else None
         )
+
+
+def _at(doc: Any, path: str) -> Any:
+    for name in path.split("."):
+        doc = (doc or {}).get(name)
+    return doc
 
 
 class _Reader:
