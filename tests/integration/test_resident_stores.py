@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,3 +43,44 @@ class TestOnServers(ResidentContract):
         )
         await database.close()
         assert [one.tags for one, _ in (await asked(container))[0]] == [("late",)]
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[MongoDatabase]:
+    async with engine_container(tmp_path) as container:
+        found = MongoDatabase(container.settings.mongo)
+        yield found
+        await found.close()
+
+
+async def test_looks_that_come_together_are_one_command(database: MongoDatabase) -> None:
+    """Each hears of its own user alone, and of no more than it asked for."""
+    changes = MongoChangeLog(database)
+    for number in range(6):
+        await changes.note([("dana", f"d{number}"), ("noa", f"n{number}")])
+    alone = {user: await changes.since(user, None, 50) for user in ("dana", "noa", "omer")}
+    commands: list[dict[str, Any]] = []
+    read = database.read
+
+    async def counted(command: dict[str, Any]) -> dict[str, Any]:
+        commands.append(command)
+        return await read(command)
+
+    database.read = counted  # type: ignore[method-assign]
+    users = ["dana", "omer", "noa", "dana"]
+    together = await asyncio.gather(*(changes.since(user, None, 50) for user in users))
+    assert [one.found for one in together] == [alone[user].found for user in users]
+    assert len(commands) == 1
+    points = [point for one in together[0].found for point in one.points]
+    assert points == [f"d{number}" for number in reversed(range(6))]
+
+
+async def test_who_has_many_changes_hides_nobody_elses(database: MongoDatabase) -> None:
+    changes = MongoChangeLog(database)
+    await changes.note([("noa", "n")])
+    await changes.note([("noa", "m")])
+    for number in range(9):
+        await changes.note([("dana", f"d{number}")])
+    dana, noa = await asyncio.gather(changes.since("dana", None, 3), changes.since("noa", None, 3))
+    assert [point for one in noa.found for point in one.points] == ["m", "n"]
+    assert [point for one in dana.found for point in one.points] == ["d8", "d7", "d6"]
