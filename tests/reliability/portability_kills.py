@@ -253,8 +253,9 @@ class Trial:
         if after != expected:
             names = [name for name in {*after, *expected} if after.get(name) != expected.get(name)]
             wrong.append(f"another state after a repeat: {sorted(names)}")
-        if await _user(stage, SPARE) != spare:
-            wrong.append("another user's rows changed")
+        others = await _user(stage, SPARE)
+        if changed := [name for name in spare if others[name] != spare[name]]:
+            wrong.append(f"another user's rows changed: {changed}")
         if self._name == "restore" and not await self._kept_before(stage, before):
             wrong.append("what was there before is in no archive")
         if self._name == "backup":
