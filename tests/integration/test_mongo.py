@@ -55,6 +55,9 @@ UNIQUE = {
     "model_windows": {"user_model"},
     "imports": {"user_archive"},
     "model_usage": set(),
+    "daily_metrics": {"day"},
+    "legal_holds": {"held_user"},
+    "ended_tokens": set(),
 }
 TTL_S = {
     ("receipts", "receipt_expiry"): 0,
@@ -69,6 +72,8 @@ TTL_S = {
     ("exchanges", "exchange_expiry"): 604_800,
     ("model_usage", "usage_expiry"): 7_776_000,
     ("imports", "import_expiry"): 2_592_000,
+    ("daily_metrics", "day_expiry"): 34_560_000,
+    ("ended_tokens", "token_expiry"): 0,
 }
 PARTIAL = {
     "active_text": {"status": "active"},

@@ -304,7 +304,9 @@ async def test_a_new_memory_under_a_solutions_id_is_no_solution(service: Harness
         graphs_say(service, GraphPriors(solutions=solutions))
         answer = await service.search("payment gateway timeout", recipe="lexical", limit=50)
         found.append({hit.item.memory_id: hit.summary.final_score for hit in answer.hits})
-    assert found[0] == found[1] != found[2]
+    # Sums over arrays may end in another last digit.
+    assert found[0] == pytest.approx(found[1], abs=1e-9)
+    assert found[2] != pytest.approx(found[0], abs=1e-6)
 
 
 async def test_a_dead_solution_is_not_shown_and_is_no_drift(service: Harness) -> None:
