@@ -24,6 +24,7 @@ CONSISTENCY = "consistency_sweep"
 DATAGOV = "datagov_ingest"
 PROMOTION = "promotion"
 DOCUMENTS = "documents_ingest"
+PARQUET = "export_parquet"
 # Points of one sampled sweep that a request asks for at most: the bound of consistency.sample.
 MAX_SAMPLE = 100_000
 CKAN = "ckan"
@@ -212,6 +213,28 @@ class DocumentsParams(JobParams):
             raise InvalidInput("--folder and --user are needed: whose documents are in which one?")
 
 
+def _place(value: Any) -> str:
+    return str(value) if "://" in str(value) else _folder(value)
+
+
+class ParquetParams(JobParams):
+    """Of a command line alone: nobody names a folder over the network."""
+
+    to: Annotated[str, BeforeValidator(_place)] | None = _option(
+        "Folder (the same path on every node) or address; without it the place of backups.",
+        metavar="PLACE",
+        local=True,
+    )
+    optional: Flag = _option("Receipts and events too, as an export names them.", local=True)
+
+    def refuse_pairs(self, *, local: bool) -> None:
+        if not local:
+            raise InvalidInput(
+                "Parquet is written by the command line: export_parquet.",
+                details={"field": "kind"},
+            )
+
+
 KINDS: Mapping[str, type[JobParams]] = MappingProxyType(
     {
         REINDEX: ReindexParams,
@@ -220,6 +243,7 @@ KINDS: Mapping[str, type[JobParams]] = MappingProxyType(
         DATAGOV: DatagovParams,
         PROMOTION: JobParams,
         DOCUMENTS: DocumentsParams,
+        PARQUET: ParquetParams,
     }
 )
 

@@ -7,9 +7,7 @@ import zipfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
-    AbstractContextManager,
     AsyncExitStack,
-    asynccontextmanager,
     contextmanager,
 )
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Clock
 from rayapp.portability.archive import BROKEN, ZIP_LEVEL
 from rayapp.portability.encryption import BackupKeys
+from rayapp.portability.files import UNFINISHED, Files, in_thread
 from rayapp.portability.rules.archive import MANIFEST, BadArchive
 from rayapp.portability.rules.collections import ITEMS
 
@@ -34,7 +33,6 @@ STAMP = "%Y-%m-%dT%H-%M-%S-%fZ"
 NAME = re.compile(
     rf"{PREFIX}\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{{6}}Z\{SUFFIX}(\{ENCRYPTED_SUFFIX})?"
 )
-UNFINISHED = ".part"
 BSON = ".bson"
 # Memories that `verify` looks for by their words.
 SEARCHES = 200
@@ -102,21 +100,6 @@ class Verified:
     searches: int
 
 
-class BackupFiles(Protocol):
-    """Where backups lie. `where` is for people."""
-
-    where: str
-
-    def kept(self) -> list[StoredBackup]: ...
-    def writing(self, name: str) -> AbstractContextManager[IO[bytes]]:
-        """A file that has its name once all of it is written; after an error there is none."""
-
-    def reading(self, name: str) -> IO[bytes]: ...
-    def remove(self, name: str) -> None: ...
-    def sweep(self) -> None:
-        """Remove what deaths left."""
-
-
 class BackupService:
     """Backups in one place. Raises NotFound, BadArchive, Conflict, StoreDown.
 
@@ -124,7 +107,7 @@ class BackupService:
     """
 
     def __init__(
-        self, database: Backups, files: BackupFiles, clock: Clock, keys: BackupKeys | None = None
+        self, database: Backups, files: Files, clock: Clock, keys: BackupKeys | None = None
     ) -> None:
         self._database = database
         self._files = files
@@ -137,9 +120,9 @@ class BackupService:
         name = f"{PREFIX}{now.strftime(STAMP)}{SUFFIX}"
         name += ENCRYPTED_SUFFIX if self._keys.encrypts else ""
         async with AsyncExitStack() as stack:
-            target = await stack.enter_async_context(_in_thread(self._files.writing(name)))
+            target = await stack.enter_async_context(in_thread(self._files.writing(name)))
             if self._keys.encrypts:
-                target = await stack.enter_async_context(_in_thread(self._keys.sealed(target)))
+                target = await stack.enter_async_context(in_thread(self._keys.sealed(target)))
             manifest = await self._write(target, now)
         made = next(one for one in await asyncio.to_thread(self.kept) if one.name == name)
         return made, manifest
@@ -175,7 +158,9 @@ class BackupService:
         gone = self.kept()[keep:]
         for one in gone:
             self._files.remove(one.name)
-        self._files.sweep()
+        for name, _ in self._files.listed():
+            if name.endswith(UNFINISHED) and is_backup(name.removesuffix(UNFINISHED)):
+                self._files.remove(name)
         return gone
 
     async def verify(self, name: str) -> Verified:
@@ -235,7 +220,7 @@ class BackupService:
         return manifest
 
     def _opened(self, name: str) -> IO[bytes]:
-        if not is_backup(name) or name not in {one.name for one in self._files.kept()}:
+        if not is_backup(name) or name not in {one.name for one in self.kept()}:
             raise NotFound(
                 f"No backup {name} in {self._files.where}; list them.", code="no_archive"
             )
@@ -244,19 +229,6 @@ class BackupService:
             return file
         with file:
             return self._keys.opened(file, name)
-
-
-@asynccontextmanager
-async def _in_thread(manager: AbstractContextManager[IO[bytes]]) -> AsyncIterator[IO[bytes]]:
-    """Entered and left beside the loop: the end of an upload takes seconds."""
-    value = await asyncio.to_thread(manager.__enter__)
-    try:
-        yield value
-    except BaseException as error:
-        if not await asyncio.to_thread(manager.__exit__, type(error), error, error.__traceback__):
-            raise
-    else:
-        await asyncio.to_thread(manager.__exit__, None, None, None)
 
 
 @contextmanager
@@ -305,9 +277,10 @@ def _documents(found: zipfile.ZipFile, part: BackupPart) -> Iterator[bytes]:
         )
 
 
-def stored_in(files: BackupFiles) -> list[StoredBackup]:
+def stored_in(files: Files) -> list[StoredBackup]:
     """The whole ones of a place, newest first."""
-    return sorted(files.kept(), key=lambda one: one.name, reverse=True)
+    found = sorted([one for one in files.listed() if is_backup(one[0])], reverse=True)
+    return [StoredBackup(name=name, bytes=size, at=taken_at(name)) for name, size in found]
 
 
 def _page(documents: Iterator[bytes]) -> list[bytes]:

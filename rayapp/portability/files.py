@@ -6,10 +6,10 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from rayapp.core.errors import NotFound
 from rayapp.core.ids import org_of, user_of
@@ -25,6 +25,21 @@ USERS, TENANTS = "users", "tenants"
 def file_name(at: datetime, format: Format) -> str:
     stamp = at.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S-%fZ")
     return f"rayapp-export-{stamp}.{format}"
+
+
+class Files(Protocol):
+    """Those of one place: a folder, or an address. `where` is for people."""
+
+    where: str
+
+    def listed(self) -> list[tuple[str, int]]:
+        """Names and bytes; in a folder also of what a death left, with UNFINISHED."""
+
+    def writing(self, name: str) -> AbstractContextManager[IO[bytes]]:
+        """A file that has its name once all of it is written; after an error there is none."""
+
+    def reading(self, name: str) -> IO[bytes]: ...
+    def remove(self, name: str) -> None: ...
 
 
 class ArchiveFiles:
@@ -113,6 +128,19 @@ def private_file(path: Path) -> IO[bytes]:
 def synced(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
+
+
+@asynccontextmanager
+async def in_thread(manager: AbstractContextManager[IO[bytes]]) -> AsyncIterator[IO[bytes]]:
+    """Entered and left beside the loop: the end of an upload takes seconds."""
+    value = await asyncio.to_thread(manager.__enter__)
+    try:
+        yield value
+    except BaseException as error:
+        if not await asyncio.to_thread(manager.__exit__, type(error), error, error.__traceback__):
+            raise
+    else:
+        await asyncio.to_thread(manager.__exit__, None, None, None)
 
 
 def _kept(path: Path) -> KeptArchive:

@@ -1,4 +1,4 @@
-"""Where backups of the whole store lie: a folder, or any store that fsspec reaches."""
+"""Where backups and datasets lie: a folder, or any store that fsspec reaches."""
 
 import os
 from collections.abc import Iterator
@@ -9,14 +9,13 @@ from typing import IO, Any
 from fsspec.core import url_to_fs
 
 from rayapp.core.errors import ConfigError, DependencyDown, RayappError
-from rayapp.portability.backup import UNFINISHED, BackupFiles, StoredBackup, is_backup, taken_at
-from rayapp.portability.files import private_file, synced
+from rayapp.portability.files import UNFINISHED, Files, private_file, synced
 
 # Stores without folders: making one would make a bucket of a name that was misspelt.
 BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az"})
 
 
-def open_backups(where: str | Path) -> BackupFiles:
+def open_backups(where: str | Path) -> Files:
     """A folder by its path; else an address such as `s3://bucket/path`. Raises ConfigError."""
     if isinstance(where, Path) or "://" not in where:
         return FolderBackups(Path(where))
@@ -24,15 +23,15 @@ def open_backups(where: str | Path) -> BackupFiles:
 
 
 class FolderBackups:
-    """Implements `portability.backup.BackupFiles`; nobody else may read the files."""
+    """Implements `portability.files.Files`; nobody else may read the files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.where = str(folder)
 
-    def kept(self) -> list[StoredBackup]:
+    def listed(self) -> list[tuple[str, int]]:
         found = self._folder.iterdir() if self._folder.is_dir() else ()
-        return [_stored(path.name, path.stat().st_size) for path in found if is_backup(path.name)]
+        return [(path.name, path.stat().st_size) for path in found]
 
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
@@ -53,14 +52,9 @@ class FolderBackups:
     def remove(self, name: str) -> None:
         (self._folder / name).unlink(missing_ok=True)
 
-    def sweep(self) -> None:
-        for path in self._folder.glob(f"*{UNFINISHED}") if self._folder.is_dir() else ():
-            if is_backup(path.name.removesuffix(UNFINISHED)):
-                path.unlink(missing_ok=True)
-
 
 class UrlBackups:
-    """Implements `portability.backup.BackupFiles` by fsspec; keys come from the environment."""
+    """Implements `portability.files.Files` by fsspec; keys come from the environment."""
 
     def __init__(self, url: str) -> None:
         self.where = url
@@ -73,12 +67,11 @@ class UrlBackups:
             ) from None
         self._root = root.rstrip("/")
 
-    def kept(self) -> list[StoredBackup]:
+    def listed(self) -> list[tuple[str, int]]:
         with self._talking():
             self._fs.invalidate_cache()
             found = self._fs.ls(self._root, detail=True) if self._fs.exists(self._root) else []
-        rows = [(one["name"].rpartition("/")[2], one["size"] or 0) for one in found]
-        return [_stored(name, size) for name, size in rows if is_backup(name)]
+        return [(one["name"].rpartition("/")[2], one["size"] or 0) for one in found]
 
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
@@ -109,9 +102,6 @@ class UrlBackups:
         with self._talking():
             self._fs.rm_file(f"{self._root}/{name}")
 
-    def sweep(self) -> None:
-        """Nothing unfinished has a name there."""
-
     @contextmanager
     def _talking(self) -> Iterator[None]:
         try:
@@ -131,7 +121,3 @@ def _protocols(fs: Any) -> set[str]:
 
 def _short(error: Any) -> str:
     return str(error).partition("\n")[0][:200].rstrip(".")
-
-
-def _stored(name: str, size: int) -> StoredBackup:
-    return StoredBackup(name=name, bytes=size, at=taken_at(name))

@@ -65,6 +65,8 @@ COMMANDS = (
         module=True,
     ),
     Command("documents_ingest", ("--folder", NOTHING, "--user", "dana"), NOTHING, BAD_ARGUMENTS),
+    Command("export_parquet", ("--dry-run",), "nothing was written", module=True),
+    Command("export_parquet", ("--optional",), "is done"),
     Command("dictionary", (), "acronyms", attached=False, module=True),
     Command("dictionary", (), "acronyms", attached=False),
     Command("embedder_report", (), "MRR", attached=False, module=True),

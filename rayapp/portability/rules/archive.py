@@ -124,7 +124,7 @@ def read_manifest(data: bytes) -> Manifest:
 # --- rows and lines
 
 
-def to_line(row: Mapping[str, Any]) -> bytes:
+def to_line(row: Any) -> bytes:
     """One line of JSON, with its end."""
     options = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_APPEND_NEWLINE
     return orjson.dumps(row, default=_marked, option=options)

@@ -13,8 +13,9 @@ import bson
 import pytest
 
 from rayapp.core.errors import ConfigError, Conflict, DependencyDown, NotFound
-from rayapp.portability.backup import UNFINISHED, BackupFiles, BackupService
+from rayapp.portability.backup import BackupService
 from rayapp.portability.encryption import BackupKeys, new_key
+from rayapp.portability.files import UNFINISHED, Files
 from rayapp.portability.rules.archive import BadArchive
 from rayapp.storage.backup_files import FolderBackups, UrlBackups, open_backups
 from tests.support.clock import FakeClock
@@ -182,14 +183,14 @@ async def test_the_newest_stay(service: BackupService, clock: FakeClock, tmp_pat
 
 
 @pytest.fixture(params=["folder", "memory"])
-def files(request: pytest.FixtureRequest, tmp_path: Path) -> BackupFiles:
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
     if request.param == "folder":
         return open_backups(tmp_path / "kept")
     return open_backups(f"memory://{uuid4().hex}/kept")
 
 
 async def test_a_backup_goes_to_any_place_and_comes_back(
-    database: InMemoryBackups, clock: FakeClock, files: BackupFiles
+    database: InMemoryBackups, clock: FakeClock, files: Files
 ) -> None:
     service = BackupService(database, files, clock)
     assert service.kept() == []
@@ -204,15 +205,15 @@ async def test_a_backup_goes_to_any_place_and_comes_back(
     assert service.kept() == []
 
 
-def test_what_was_not_written_to_its_end_is_no_backup(files: BackupFiles) -> None:
+def test_what_was_not_written_to_its_end_is_no_backup(files: Files) -> None:
     name = "rayapp-backup-2026-05-06T07-08-09-000000Z.zip"
     with contextlib.suppress(ZeroDivisionError), files.writing(name) as file:
         file.write(b"x")
         raise ZeroDivisionError
-    assert files.kept() == []
+    assert files.listed() == []
     with files.writing(name) as file:
         file.write(b"whole")
-    assert [(one.name, one.bytes) for one in files.kept()] == [(name, 5)]
+    assert files.listed() == [(name, 5)]
     with files.reading(name) as file:
         assert file.read() == b"whole"
 
@@ -233,7 +234,7 @@ WORDS = "דנה".encode()
 
 
 async def test_an_encrypted_backup_is_read_with_its_key_alone(
-    database: InMemoryBackups, clock: FakeClock, files: BackupFiles, tmp_path: Path
+    database: InMemoryBackups, clock: FakeClock, files: Files, tmp_path: Path
 ) -> None:
     before = {name: dict(rows) for name, rows in database.rows.items()}
     public = new_key(tmp_path / "key")
@@ -282,7 +283,7 @@ async def test_a_changed_byte_of_an_encrypted_backup_is_noticed(
 
 
 async def test_what_dies_while_it_is_encrypted_is_no_backup(
-    database: InMemoryBackups, clock: FakeClock, files: BackupFiles, tmp_path: Path
+    database: InMemoryBackups, clock: FakeClock, files: Files, tmp_path: Path
 ) -> None:
     class Dying(InMemoryBackups):
         async def pages(self, name: str) -> AsyncIterator[list[bytes]]:
