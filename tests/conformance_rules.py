@@ -64,6 +64,7 @@ REFUSED: Mapping[str, str] = {
     "in the archive": "the same",
     "of the archive": "the same",
     "The archive": "the same",
+    '"code":"bad_archive"': "what a file of another system holds",
     "no dry run": "a field of the import that a restore lacks",
     "is no kind; the kinds": "names in a text, separated by commas",
     "is no tier; the tiers": "the same",
@@ -79,6 +80,7 @@ ACCEPTED: Mapping[str, str] = {
     "POST /api/memory/context": "one name of a tool, or its whole definition, for the name",
     "POST /api/memory/prefetch": "one name of a tool, or its whole definition, for the name",
     "POST /api/memory/prompt": "one name of a tool, or its whole definition, for the name",
+    "GET /api/memory/tools/table": "in a query one value is a list of one, and each value a string",
 }
 # Ids of conversations hold slashes: another method takes the end of the path for a part of the id.
 WIDE = frozenset(

@@ -126,11 +126,10 @@ def _errors(when: Sequence[str], samples: Mapping[str, e.RayappError]) -> dict[s
 
 def file_form(fields: type[BaseModel], example: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a route that takes one file, with these fields beside it."""
-    properties = {
-        "file": {"type": "string", "format": "binary"},
-        **fields.model_json_schema()["properties"],
-    }
-    schema = {"type": "object", "required": ["file"], "properties": properties}
+    beside = fields.model_json_schema()
+    properties = {"file": {"type": "string", "format": "binary"}, **beside["properties"]}
+    required = ["file", *beside.get("required", ())]
+    schema = {"type": "object", "required": required, "properties": properties}
     content = {"multipart/form-data": {"schema": schema, "example": example}}
     return {
         "requestBody": {

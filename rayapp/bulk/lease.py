@@ -13,6 +13,7 @@ from rayapp.bulk.model import DesiredState, Job, JobState, Partition, PartitionR
 from rayapp.bulk.ports import JobStore, JobWork, Lease, LeaseStore
 from rayapp.bulk.rules import LEASE_LOST, JobResult, at_rest, result_of
 from rayapp.core import errors
+from rayapp.core.cancelling import end
 from rayapp.core.deadline import Deadline
 from rayapp.core.retry import RetryPolicy, retry
 from rayapp.core.runtime import Clock
@@ -159,9 +160,7 @@ async def beside(main: Coroutine[Any, Any, T], side: Coroutine[Any, Any, None]) 
             tasks[1].result()
         return await tasks[0]  # type: ignore[no-any-return]
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*tasks)
 
 
 class JobLease:

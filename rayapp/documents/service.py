@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rayapp.core.cancelling import end
 from rayapp.core.errors import Conflict, DependencyDown, InvalidInput, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import DocumentSettings
@@ -557,9 +558,7 @@ class BookWork:
 
 
 async def _stopped(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
+    await end(*tasks)
     for task in tasks:
         if not task.cancelled():
             task.result()

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 
 from rayapp.bulk.ports import Lease, LeaseStore
 from rayapp.core.breaker import Breaker
+from rayapp.core.cancelling import end
 from rayapp.core.errors import Conflict, DependencyDown, RayappError
 from rayapp.core.runtime import Clock
 from rayapp.index.ports import ItemScan, VectorIndex
@@ -128,8 +129,7 @@ class WriteBarrier:
 
     async def _give_back(self) -> None:
         if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.gather(self._renewing, return_exceptions=True)
+            await end(self._renewing)
         if self._lease is not None:
             lease, self._lease = self._lease, None
             with suppress(RayappError):  # a store that is away lets it run out instead

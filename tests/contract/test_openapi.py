@@ -160,6 +160,11 @@ def test_the_shapes_refuse_undocumented_fields(name: str) -> None:
         check_shape(BY_NAME[name].answer, {**examples()[name]["answer"], "surprise": 1})
 
 
+def test_a_form_says_which_fields_it_needs(spec: dict[str, Any]) -> None:
+    form = described(spec, "POST /api/memory/backup/import-from")["requestBody"]["content"]
+    assert form["multipart/form-data"]["schema"]["required"] == ["file", "source"]
+
+
 async def test_the_pages_are_served(api: httpx.AsyncClient) -> None:
     assert (await api.get("/openapi.json")).json()["openapi"].startswith("3.1")
     assert "swagger" in (await api.get("/docs")).text

@@ -20,7 +20,7 @@ import uvicorn
 
 from rayapp.core.errors import ConfigError
 from rayapp.local.stack import stack
-from tests.running import RunningService, started, until
+from tests.running import RunningService, output_of, started, until
 from tests.support.model_server import ModelServer
 from tests.support.ports import free_port
 
@@ -74,10 +74,11 @@ def moved(model: ModelServer) -> Iterator[RunningService]:
         with pytest.raises(ConfigError, match="rayapp job reindex"):
             started(folder, embedding=embedding, reranker=reranker)
         job = [sys.executable, "-m", "jobs.reindex", "--data-dir", str(folder), "--drop-old"]
-        done = subprocess.run(job, capture_output=True, text=True, timeout=180, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
         service = RunningService(folder, stack.url_of(folder))
         try:
+            driver = subprocess.Popen(job, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            said = output_of(driver, 180)
+            assert driver.returncode == 0, said
             until(lambda: service.ready())
             yield service
         finally:

@@ -6,8 +6,7 @@ from typing import Any
 
 # Time for the work in hand when a replica is drained, seconds.
 STOP_TIMEOUT_S = 8.0
-# Pause between two cancels, seconds: the MongoDB driver swallows one that comes while it checks out
-# a connection (measured: 118 of 1,500), and the loop goes on as if nothing had been asked.
+# Pause between two cancels, seconds: one may be swallowed (`core/cancelling.py`).
 CANCEL_EVERY_S = 0.25
 
 

@@ -1,0 +1,184 @@
+"""What searches feel while a long PDF is taken in, and how long that takes.
+
+    python -m tests.bench.document_ingest --pages 500 --out ingest.json
+
+Starts a stack of its own (or takes that of --data-dir), stores memories of several users, searches
+at a steady pace, sends a PDF in Hebrew (RAYAPP_REALDATA/documents) and goes on until it can be
+asked about, then asks for a line of its middle. Exit codes: 0 done, 2 bad arguments, 3 above a bar,
+4 the stack did not start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import sys
+import time
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from rayapp.client import Memory, MemoryClient
+from rayapp.memory.tiers import Tier
+from rayapp.search.rules.evaluation import percentile
+from tests.bench.arguments import bench_parser, positive, positive_number
+from tests.bench.document_readers import SAME_TEXT, long_pdf, paragraphs_of
+from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.faults import stack_of
+from tests.bench.texts import facts
+from tests.bench.wire import Connection
+
+SEARCH = "/api/memory/search"
+# The bars of the product: seconds for 500 pages on two cores, and how much slower searches may be.
+DONE_S, SLOWER = 60.0, 1.5
+WARM_S, QUIET_S = 5.0, 30.0
+BATCH = 100
+
+
+def parser() -> argparse.ArgumentParser:
+    made = bench_parser("document_ingest", __doc__)
+    made.add_argument("--pages", type=positive, default=500)
+    made.add_argument("--users", type=positive, default=20)
+    made.add_argument("--memories", type=positive, default=200, help="of each user")
+    made.add_argument("--rate", type=positive_number, default=20.0, help="searches a second")
+    made.add_argument("--data-dir", type=Path, help="a running stack; default: one of its own")
+    made.set_defaults(replicas=1)
+    return made
+
+
+class Searches:
+    """One client that asks at a steady pace, and what each answer took."""
+
+    def __init__(self, url: str, questions: Sequence[tuple[str, str]], rate: float) -> None:
+        self._connection = Connection(url)
+        self._questions, self._rate = questions, rate
+        self.took_ms: list[float] = []
+        self.failed = 0
+
+    async def run(self, ended: asyncio.Event) -> list[float]:
+        """Ask until `ended`; milliseconds from when a question was due."""
+        self.took_ms, due, number = [], time.perf_counter(), 0
+        while not ended.is_set():
+            user_id, question = self._questions[number % len(self._questions)]
+            body = orjson.dumps({"query": question, "limit": 10})
+            status, _ = await self._connection.call("POST", SEARCH, body, user_id)
+            self.failed += status != 200
+            self.took_ms.append((time.perf_counter() - due) * 1000)
+            number += 1
+            due = max(due + 1 / self._rate, time.perf_counter() - 1.0)
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        return self.took_ms
+
+    async def run_for(self, seconds: float) -> list[float]:
+        ended = asyncio.Event()
+        asyncio.get_running_loop().call_later(seconds, ended.set)
+        return await self.run(ended)
+
+
+async def filled(client: MemoryClient, arguments: argparse.Namespace) -> list[tuple[str, str]]:
+    """Memories of every user, and (user, question) about them in random order."""
+    random_, source = random.Random(7), facts(7)
+    asked = []
+    for number in range(arguments.users):
+        user_id, mine = f"reader-{number}", list(islice(source, arguments.memories))
+        for at in range(0, len(mine), BATCH):
+            memories = [Memory(text=one.text, tier=Tier.HISTORY) for one in mine[at : at + BATCH]]
+            await client.store_batch(memories, user_id=user_id)
+        asked += [(user_id, one.question(random_)) for one in random_.sample(mine, 20)]
+    random_.shuffle(asked)
+    return asked
+
+
+async def measured(url: str, arguments: argparse.Namespace, pdf: Path, line: str) -> dict[str, Any]:
+    async with MemoryClient(url, timeout_s=120) as client:
+        searches = Searches(url, await filled(client, arguments), arguments.rate)
+        await searches.run_for(WARM_S)
+        await asyncio.sleep(WARM_S)
+        before = await searches.run_for(QUIET_S)
+        ended, begun = asyncio.Event(), time.perf_counter()
+        beside = asyncio.create_task(searches.run(ended))
+        book = await client.upload(pdf, title="A long one", user_id="reader-0")
+        taken_s = time.perf_counter() - begun
+        ended.set()
+        meanwhile = await beside
+        after = await searches.run_for(QUIET_S / 2)
+        found = await client.search(line, tiers=["documents"], user_id="reader-0")
+        return {
+            "pages": arguments.pages,
+            "status": book.status,
+            "chunks": book.processing_stats.total_chunks,
+            "seconds": round(taken_s, 1),
+            "found": any(line[:40] in " ".join(hit.content.split()) for hit in found.results),
+            "failed_searches": searches.failed,
+            "searches": {
+                name: {
+                    "count": len(took),
+                    "p50_ms": round(percentile(took, 0.5), 1),
+                    "p95_ms": round(percentile(took, 0.95), 1),
+                    "max_ms": round(max(took), 1),
+                }
+                for name, took in (("before", before), ("beside", meanwhile), ("after", after))
+            },
+        }
+
+
+def misses(report: dict[str, Any]) -> list[str]:
+    searches = report["searches"]
+    slower = searches["beside"]["p95_ms"] / searches["before"]["p95_ms"]
+    said = []
+    if report["status"] != "completed" or not report["found"]:
+        said.append("The document cannot be asked about.")
+    if report["seconds"] > DONE_S * report["pages"] / 500:
+        said.append(f"Done after {report['seconds']} s, above {DONE_S:g} s for 500 pages.")
+    if slower > SLOWER:
+        said.append(f"p95 of searches beside it is {slower:.2f} times the one before.")
+    if report["failed_searches"]:
+        said.append(f"{report['failed_searches']} searches failed.")
+    return said
+
+
+def table(report: dict[str, Any]) -> Table:
+    title = f"{report['pages']} pages, {report['chunks']} chunks: {report['seconds']} s"
+    made = Table(title=title, title_justify="left")
+    made.add_column("searches")
+    for name in ("count", "p50_ms", "p95_ms", "max_ms"):
+        made.add_column(name.replace("_ms", ", ms"), justify="right")
+    for name, row in report["searches"].items():
+        made.add_row(name, *(str(value) for value in row.values()))
+    return made
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    folder = Path(os.environ["RAYAPP_REALDATA"]) / "documents"
+    known = paragraphs_of((folder / "he" / SAME_TEXT).read_text(encoding="utf-8"))
+    case = long_pdf(known, arguments.pages)
+    line = known[len(known) // 2][1][:120]
+    with stack_of(arguments) as service:
+        pdf = service.folder / case.name
+        pdf.write_bytes(case.data)
+        report = asyncio.run(measured(service.url, arguments, pdf, line))
+    report["load_average"] = round(os.getloadavg()[0], 1)
+    console = Console()
+    console.print(table(report))
+    said = misses(report)
+    for one in said:
+        console.print(one, highlight=False)
+    if arguments.out is not None:
+        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    return WITH_FAILURES if said else DONE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    return exit_code_of(lambda: _run(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
