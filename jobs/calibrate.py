@@ -35,7 +35,8 @@ from jobs.suites.outputs import check_files, put
 from jobs.suites.suite import Corpus, Document, Question
 from rayapp.container import bootstrap
 from rayapp.core.errors import ConfigError, RayappError
-from rayapp.core.settings.model import CONFIG_DIR, Settings, load_settings
+from rayapp.core.settings.load import CONFIG_DIR, load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.inference.backends.static_model import find_model, load_static_model
 from rayapp.local.cli.output import report_console
 from rayapp.search.feature_reranker import BUNDLED, read_rerank_model

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from jobs.suites.suite import read_json
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.local.cli.output import report_console
 from rayapp.storage.files import load_expansions
 from rayapp.text.expansions import Coverage, coverage_of, pairs_by_domain

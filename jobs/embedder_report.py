@@ -35,7 +35,7 @@ from jobs.suites.locomo import load_locomo
 from jobs.suites.outputs import check_files, put
 from jobs.suites.suite import Corpus, Document, Question, read_json, rows_of
 from rayapp.core.errors import ConfigError, RayappError
-from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.inference.backends.static_model import StaticModel, find_model, load_static_model
 from rayapp.local.cli.output import report_console
 from rayapp.search.rules.evaluation import Judged, summarise

@@ -43,7 +43,8 @@ from rayapp.container import bootstrap
 from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.core.logging import configure_logging
 from rayapp.core.runtime import SystemClock
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.local.stack import stack
 
 if TYPE_CHECKING:

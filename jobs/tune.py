@@ -41,7 +41,7 @@ from jobs.suites.tuning import Parameter, Scored, Scores, Search, Tuned, steps
 from rayapp.client.progress import Progress
 from rayapp.container import bootstrap
 from rayapp.core.errors import RayappError
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.datagov.rules.items import items_of
 from rayapp.datagov.rules.prepare import prepared
 from rayapp.inference.backends.static_model import find_model, load_static_model

@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 import psutil
 
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.local.stack import stack
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.state import StackState, read_state

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from rayapp.api.app import create_api
 from rayapp.container import bootstrap
 from rayapp.core.runtime import SystemClock
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from tests.support.harness import Harness
 
 HOST = "127.0.0.1"

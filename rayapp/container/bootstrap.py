@@ -36,7 +36,8 @@ from rayapp.container.inference import rerank_service as rerank_service
 from rayapp.core.disk_space import DiskSpace
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import Clock, Metrics, Runtime, SystemClock
-from rayapp.core.settings.model import CONFIG_DIR, Settings
+from rayapp.core.settings.load import CONFIG_DIR
+from rayapp.core.settings.model import Settings
 from rayapp.core.vectors import IndexSchema
 from rayapp.datagov.ports import SharedItems
 from rayapp.documents.ports import BookStore

@@ -51,7 +51,7 @@ from rayapp.container.leader_tasks import (
     sweep_task,
 )
 from rayapp.core.runtime import Runtime
-from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.datagov.service import DatagovPreload
 from rayapp.documents.digest import BookDigests
 from rayapp.documents.reading import read_document

@@ -15,7 +15,8 @@ from ray import serve
 from ray.job_config import JobConfig
 from ray.serve.config import ProxyLocation
 
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.local.stack.paths import StackPaths
 from rayapp.serve.deploy_phase import DeployPhase
 

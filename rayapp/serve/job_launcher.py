@@ -15,7 +15,8 @@ import ray
 
 from rayapp.bulk.model import Job
 from rayapp.core.errors import InvalidInput, JobsDown
-from rayapp.core.settings.model import ENV_EXTRA, ENV_PREFIX, Settings
+from rayapp.core.settings.load import ENV_EXTRA, ENV_PREFIX
+from rayapp.core.settings.model import Settings
 
 if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rayapp.api.auth import ROUTE_SCOPES
-from rayapp.core.settings.model import setting_names
+from rayapp.core.settings.load import setting_names
 from rayapp.local.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from rayapp.api.app import create_api
 from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
 from rayapp.api.route import Route
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from tests.support.harness import Harness
 
 # Starlette adds HEAD to every GET; the guard treats both alike.

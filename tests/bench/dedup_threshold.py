@@ -20,7 +20,7 @@ import numpy as np
 import yaml
 
 from rayapp.container.inference import open_embedding_backend
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.inference.ports import EmbeddingBackend
 from rayapp.learning.rules.dedup import twin
 from rayapp.memory.tiers import Tier

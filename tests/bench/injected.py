@@ -30,7 +30,8 @@ from jobs.suites.lab import Asked
 from jobs.suites.locomo import HEADLINE, load_locomo
 from rayapp.assistant.context.rules.prompt_block import Limits, Material, SectionItem, build_block
 from rayapp.container import bootstrap
-from rayapp.core.settings.model import CONFIG_DIR, ContextSettings
+from rayapp.core.settings.load import CONFIG_DIR
+from rayapp.core.settings.model import ContextSettings
 from rayapp.search.requests import Floor, Hit
 from rayapp.search.rules.confidence import calibrated, judged
 from rayapp.search.rules.query import estimate_context_limit

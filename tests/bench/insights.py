@@ -27,7 +27,8 @@ from rich.table import Table
 from rayapp.client.progress import Progress
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.graphs.records import InsightsRequest
 from rayapp.graphs.service import GraphsService
 from rayapp.learning.insights import InsightsService

@@ -44,7 +44,7 @@ from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, read_key, service_url
 from rayapp.client.progress import Progress
 from rayapp.core.errors import ConfigError, RayappError
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.inference.backends.static_model import find_model
 from tests.bench import peer_report
 from tests.bench.arguments import bench_parser, positive, positive_number

@@ -25,7 +25,7 @@ from rich.table import Table
 from rayapp.container.bootstrap import runtime_of
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import SystemClock
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.item import IndexState, MemoryItem, Source, Stats, SyncState
 from rayapp.memory.tiers import Tier

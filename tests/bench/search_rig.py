@@ -29,7 +29,8 @@ from rayapp.container import bootstrap
 from rayapp.container.services import Container
 from rayapp.core.errors import DependencyDown
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.index.service import IndexingService
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
 from tests.support.asgi import posted

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rayapp.client.progress import Progress
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
 from rayapp.index.records import IndexPoint, SubQuery
 from rayapp.index.rules.points import point_of

@@ -11,7 +11,8 @@ import pytest
 from rayapp.container.bootstrap import runtime_of
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import SystemClock
-from rayapp.core.settings.model import GraphSettings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import GraphSettings
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.item import Stats
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import create_api
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from tests.spelling import SPELLINGS
 from tests.support.harness import Harness
 

@@ -12,7 +12,7 @@ from rayapp.bulk.model import Finish, PartitionRow
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import SystemClock
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.datagov.rules.items import MAX_CHARS, items_of, kind_of
 from rayapp.datagov.rules.prepare import prepared
 from rayapp.datagov.service import DatagovIngest

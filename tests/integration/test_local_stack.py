@@ -17,7 +17,7 @@ import pytest
 from pymongo import MongoClient
 
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.local.stack.paths import StackPaths, write_private
 from rayapp.local.stack.plan import Plan
 from rayapp.local.stack.processes import Child, members

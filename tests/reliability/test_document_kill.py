@@ -19,7 +19,7 @@ from rayapp.container.bootstrap import new_id, runtime_of
 from rayapp.core.errors import DependencyDown
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import Runtime, SystemClock
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.documents import service as documents
 from rayapp.documents.ports import BookQuery, BookState
 from rayapp.documents.reading import read_document

@@ -18,7 +18,7 @@ from rayapp.container.bootstrap import runtime_of
 from rayapp.core.errors import Conflict, DeadlineExceeded, DependencyDown
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import SystemClock
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.learning.promotion import PromotionService
 from rayapp.learning.records import PromotionReport
 from rayapp.learning.rules.promotion import Decision, PromotionParams, apply_move, decide

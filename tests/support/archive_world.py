@@ -15,7 +15,8 @@ from rayapp.container import bootstrap
 from rayapp.container.bootstrap import Stores
 from rayapp.container.services import Container
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.index.passages import PassageIndex
 from rayapp.index.ports import VectorIndex
 from rayapp.memory.scope import ReadScope, WriteScope

@@ -8,7 +8,7 @@ from typing import Any
 from rayapp.container import bootstrap
 from rayapp.core.breaker import Breaker, BreakerPolicy
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.inference.chat.rules.integrity import split_thinking
 from rayapp.inference.chat.service import ModelCalls
 from rayapp.inference.ports import ChatAnswer, ChatModel, ChatUsage, Message, UsageStore

@@ -10,7 +10,8 @@ from typing import Any
 from rayapp.container import bootstrap
 from rayapp.container.services import Container
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.index.passages import PassageIndex
 from rayapp.inference.ports import Embedder
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex

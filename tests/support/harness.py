@@ -19,7 +19,8 @@ from rayapp.core.disk_space import DiskSpace
 from rayapp.core.errors import RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import Runtime
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.core.vectors import IndexSchema, Vector
 from rayapp.documents.service import BookWork, Reader
 from rayapp.index.passages import PassageIndex

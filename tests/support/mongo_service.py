@@ -10,7 +10,8 @@ from rayapp.container import bootstrap
 from rayapp.container.bootstrap import Stores
 from rayapp.container.services import Container
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import MongoSettings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import MongoSettings
 from rayapp.index.passages import PassageIndex
 from tests.support.harness import AT_ONCE, ModelEmbedder
 from tests.support.jobs import FakeLauncher

@@ -9,7 +9,7 @@ from rayapp.bulk.ports import Lease
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import Clock
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.graphs.ports import GraphStore
 from rayapp.learning.dedup import DedupService
 from rayapp.learning.outbox import OutboxService

@@ -8,7 +8,7 @@ from typing import Any
 from rayapp.assistant.history.service import KeptTurnTools
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.tools import ToolVerdicts
 from rayapp.memory.rules.creation import TextLimits

@@ -8,7 +8,7 @@ import pytest
 
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.graphs.records import ActionRow, Counters
 from rayapp.learning.ports import OutcomesOf, ScoreGiven
 from rayapp.learning.records import Recorder, Signal, ToolUse

@@ -11,7 +11,8 @@ import pytest
 
 from rayapp.bulk.model import Job
 from rayapp.core.errors import InvalidInput, JobsDown
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.serve import job_launcher
 from rayapp.serve.job_launcher import RayJobLauncher, job_environment
 

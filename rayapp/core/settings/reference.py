@@ -14,7 +14,8 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
 
 from rayapp.core.settings.access import SettingsSection
-from rayapp.core.settings.model import CONFIG_DIR, Settings
+from rayapp.core.settings.load import CONFIG_DIR
+from rayapp.core.settings.model import Settings
 
 REFERENCE = CONFIG_DIR / "reference.yaml"
 HEAD = """\

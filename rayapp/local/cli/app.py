@@ -20,7 +20,8 @@ from rich.text import Text
 import jobs
 from rayapp.client.discovery import key_advice, read_key
 from rayapp.core.errors import ConfigError, DependencyDown, RayappError
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.local.cli.documents import documents
 from rayapp.local.cli.imports import import_
 from rayapp.local.cli.keys import has_living_key, keys

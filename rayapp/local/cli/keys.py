@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.local.cli.output import console, table_of
 from rayapp.local.stack.stack import attach
 

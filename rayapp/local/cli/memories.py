@@ -17,7 +17,7 @@ from rayapp.client import Memory, SyncMemoryClient
 from rayapp.client.calls import explained
 from rayapp.client.discovery import key_advice, read_key
 from rayapp.core.errors import ConfigError, Forbidden, Unauthorized
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.local.cli.output import console, table_of
 from rayapp.local.stack import stack
 from rayapp.memory.tiers import TIER_POLICY, Tier, parse_tier

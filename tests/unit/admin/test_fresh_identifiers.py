@@ -13,7 +13,7 @@ import pytest
 
 from rayapp.container import bootstrap
 from rayapp.core.runtime import SystemClock
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from tests.support.examples import examples
 from tests.support.harness import Harness
 

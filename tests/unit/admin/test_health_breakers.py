@@ -9,7 +9,7 @@ from rayapp.core.breaker import Breaker, BreakerPolicy, BreakerSnapshot
 from rayapp.core.errors import RerankerDown
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import BreakerOwner, Runtime
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from tests.support.clock import FakeClock
 
 POLICY = BreakerPolicy(failures=1, open_s=30, successes=1)

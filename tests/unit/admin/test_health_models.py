@@ -14,7 +14,7 @@ from rayapp.admin.ports import Component
 from rayapp.container import bootstrap
 from rayapp.core.errors import ModelDown, StoreDown
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.core.vectors import IndexSchema
 from rayapp.inference.chat import service as model_calls_module
 from rayapp.inference.chat.service import ModelCalls

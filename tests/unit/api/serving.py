@@ -9,7 +9,8 @@ import httpx
 
 from rayapp.api.app import create_api
 from rayapp.api.services import Services
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 
 LOCAL = "http://127.0.0.1:8000"
 

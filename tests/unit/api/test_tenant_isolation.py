@@ -27,7 +27,8 @@ from rayapp.api.openapi import examples as bodies
 from rayapp.api.route import Route
 from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.tools.rules.definitions import TOOLS_BY_NAME
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.documents.service import CLAIM_S
 from rayapp.portability import erasure
 from tests.support.example_world import GARDEN, WAITING, Endpoint, garden

@@ -15,7 +15,7 @@ from rayapp.bulk.service import GIVE_UP_S, START_S, JobsService
 from rayapp.container import bootstrap
 from rayapp.core.errors import Conflict, InvalidInput, JobsDown, NotFound, RayappError, StoreDown
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from tests.support.clock import FakeClock
 from tests.support.jobs import FakeLauncher
 from tests.support.stores.jobs import InMemoryJobStore

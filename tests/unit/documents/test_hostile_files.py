@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rayapp.core.errors import InvalidInput
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.documents.ports import BookState
 from rayapp.documents.reading import ReadLimits, read_document
 from rayapp.documents.rules import kinds

@@ -10,7 +10,7 @@ from rayapp.container import bootstrap
 from rayapp.core.errors import RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import Runtime
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.graphs.records import (
     ActionRow,
     ContentEdge,

@@ -20,7 +20,7 @@ from jobs.calibrate import (
 )
 from rayapp.container import bootstrap
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.search.rules.confidence import (
     Calibration,
     Features,

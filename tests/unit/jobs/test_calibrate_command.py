@@ -15,7 +15,7 @@ from jobs.suites.gateway import Gateway
 from jobs.suites.lab import Lab
 from jobs.suites.suite import Corpus, Document, Question
 from rayapp.container import bootstrap
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.search.rules.confidence import Calibration, parse_calibration
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe
 from rayapp.storage.files import load_calibration

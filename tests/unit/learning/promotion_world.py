@@ -9,7 +9,7 @@ from typing import Any
 
 from rayapp.container.bootstrap import runtime_of
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.learning.promotion import PromotionService
 from rayapp.learning.records import PromotionReport
 from rayapp.memory.item import MemoryItem, Stats

@@ -11,7 +11,7 @@ from rayapp.bulk.ports import Lease
 from rayapp.container import bootstrap
 from rayapp.core.errors import Conflict, StoreDown
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.learning.leader import ACTIVITY_S, CLEAN_S, MaintenanceService
 from rayapp.learning.records import PromotionReport
 from rayapp.learning.rules.promotion import OWNER_LEASE, Activity, cycle_due

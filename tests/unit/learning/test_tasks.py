@@ -13,7 +13,8 @@ from rayapp.container import bootstrap
 from rayapp.container.leader_tasks import RESUME_S, cleanup_task, preload_task, sweep_task
 from rayapp.core.errors import IndexDown, JobsDown, RayappError
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.datagov.service import DatagovPreload
 from rayapp.index.consistency.rules import Drift
 from rayapp.learning.leader import ONCE, RETRY_S, PeriodicTask, PeriodicTasks

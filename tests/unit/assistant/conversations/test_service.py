@@ -13,7 +13,7 @@ from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.ports import TurnRecord
 from rayapp.assistant.records import ContextRequest, ExchangeRequest, ScoreRequest
 from rayapp.core.errors import InvalidInput, StoreDown
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.inference.ports import Message
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.ports import ScoreGiven

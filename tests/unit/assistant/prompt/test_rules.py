@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rayapp.assistant.prompt import rules
 from rayapp.assistant.prompt.rules import FALLBACK_WINDOW, ModelWindow, Part, window_of
 from rayapp.core.errors import ConfigError, InvalidInput
-from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.inference.ports import Message
 from rayapp.inference.rules import estimate_tokens
 from rayapp.storage.files import load_windows

@@ -9,7 +9,7 @@ import pytest
 from rayapp.assistant.tools.rules.definitions import TOOLS_BY_NAME
 from rayapp.assistant.tools.rules.table import ANY_OTHER, row_of
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.storage.files import load_tools
 from rayapp.text.hebrew import HAS_HEBREW
 from tests.support.harness import Harness

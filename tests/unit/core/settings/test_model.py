@@ -11,13 +11,8 @@ import yaml
 
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings import reference as settings_reference
-from rayapp.core.settings.model import (
-    CONFIG_DIR,
-    Settings,
-    SettingsSection,
-    load_settings,
-    setting_names,
-)
+from rayapp.core.settings.load import CONFIG_DIR, load_settings, setting_names
+from rayapp.core.settings.model import Settings, SettingsSection
 
 PROD_ENV = {"MONGODB_URI": "mongodb://db/?replicaSet=rs", "QDRANT_URL": "http://index:6333"}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import HelperFlags, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import HelperFlags
 from rayapp.inference.ports import HELPERS
 
 URL = "http://127.0.0.1:8080/v1"

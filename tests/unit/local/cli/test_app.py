@@ -18,7 +18,7 @@ from jobs import evaluate
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import ApiKey, Scope
 from rayapp.core.errors import ConfigError, InvalidInput
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.local.cli import keys
 from rayapp.local.cli.app import app, checked_job, job_names, places
 from rayapp.local.cli.keys import user_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.local.stack import given_servers
 from rayapp.local.stack.checks import run_checks
 from rayapp.local.stack.paths import StackPaths

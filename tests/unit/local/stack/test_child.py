@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.processes import BACKOFF_S, STABLE_S, Child
 from rayapp.local.stack.stack import (

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import CONFIG_DIR, Settings, load_settings
+from rayapp.core.settings.load import CONFIG_DIR, load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.local.stack import programs
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.plan import Plan

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.model import Settings, load_settings
+from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.local.stack.front import Front
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.plan import Plan

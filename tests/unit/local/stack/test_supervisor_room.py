@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rayapp.core.disk_space import MIB, DiskLimits, DiskSpace
-from rayapp.core.settings.model import load_settings
+from rayapp.core.settings.load import load_settings
 from rayapp.local.stack import supervisor as module
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.plan import Plan

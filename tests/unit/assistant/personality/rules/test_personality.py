@@ -23,7 +23,7 @@ from rayapp.assistant.personality.rules import (
     template_id_of,
 )
 from rayapp.core.errors import InvalidInput
-from rayapp.core.settings.model import CONFIG_DIR
+from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.storage.files import load_presets
 from tests.client_editor import EDITOR_FIELDS, EDITOR_OPTIONS, editor_reads, editor_saves
 
