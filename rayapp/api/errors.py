@@ -213,9 +213,12 @@ def error_answer(error: e.RayappError, path: str = "") -> Response:
 
 
 def internal_answer(request_id: str, path: str = "") -> Response:
+    return error_answer(internal_error(request_id), path)
+
+
+def internal_error(request_id: str) -> e.RayappError:
     """What a caller sees of an unexpected exception: the id to look up in the log."""
-    error = e.RayappError(f"Internal error, request id {request_id}.", code=INTERNAL)
-    return error_answer(error, path)
+    return e.RayappError(f"Internal error, request id {request_id}.", code=INTERNAL)
 
 
 def invalid(error: ValidationError) -> e.InvalidInput:

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from rayapp.api.auth import MCP
 from rayapp.api.call import SCOPE_KEY, Call
-from rayapp.api.errors import error_body
+from rayapp.api.errors import error_body, internal_error
 from rayapp.api.json_answer import model_answer
 from rayapp.api.middleware import with_body
 from rayapp.api.responses import ERROR_SCHEMA, JSON
@@ -113,7 +113,8 @@ async def exchange(call: CurrentCall) -> Response:
         )
     if _is_message(call.body):
         return _Exchange(call)
-    refusal = McpError(code=types.INVALID_REQUEST, message=NO_MESSAGE)
+    told = error_body(RayappError(NO_MESSAGE, code="http_error"))
+    refusal = McpError(code=types.INVALID_REQUEST, message=told["message"])
     return model_answer(McpAnswer(id=None, error=refusal), status=400)
 
 
@@ -189,7 +190,7 @@ async def _get_prompt(
     )
     if prompt is None:
         names = ", ".join(one.name for one in PROMPTS)
-        raise MCPError(types.INVALID_PARAMS, f"No such prompt; the prompts are {names}.")
+        raise _no_params(NotFound(f"No such prompt; the prompts are {names}."))
     if not prompt.arguments:
         parts = [(await call.services.context.cold_start(call.reads, None)).text]
     else:
@@ -197,7 +198,7 @@ async def _get_prompt(
         try:
             check_query(call, question)
         except InvalidInput as error:
-            raise MCPError(types.INVALID_PARAMS, error.message) from None
+            raise _no_params(error) from None
         asked = ContextRequest(query=question, principal=call.principal)
         parts = [(await call.services.context.prefetch(call.reads, asked)).block.text, question]
     said = types.TextContent(type="text", text="\n\n".join(part for part in parts if part))
@@ -228,7 +229,8 @@ def _offset(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not _CURSOR.fullmatch(cursor):
-        raise MCPError(types.INVALID_PARAMS, "Unknown cursor; send `nextCursor` as it came.")
+        said = "Unknown cursor; send `nextCursor` as it came."
+        raise _no_params(InvalidInput(said, details={"field": "cursor"}))
     return int(cursor)
 
 
@@ -254,7 +256,7 @@ async def _read_resource(
         try:
             book = await books.seen(call.reads, uri.removeprefix(f"{BOOKS_URI}/"), None)
         except NotFound as error:
-            raise MCPError(types.INVALID_PARAMS, error.message) from None
+            raise _no_params(error) from None
         text, kind = await books.text(call.reads, book, MAX_TEXT_CHARS), "text/plain"
     contents = types.TextResourceContents(uri=uri, text=text, mime_type=kind)
     return types.ReadResourceResult(contents=[contents])
@@ -275,11 +277,10 @@ async def _call_tool(context: Context, params: types.CallToolRequestParams) -> t
         asked = tool_call(call, params.name, own | {"arguments": params.arguments})
         found = await call.services.tools.call(call.writes, asked)
     except RayappError as error:
-        body = error_body(error)
-        return _result(body["message"], {"code": error.code, "details": error.details}, error=True)
+        return _failure(error)
     except Exception:  # the last frame of a tool: the model gets an id, the log the trace
         logger.exception("tool failed in request %s", request_id.get())
-        return _result(f"Internal error, request id {request_id.get()}.", {}, error=True)
+        return _failure(internal_error(str(request_id.get())))
     call.notes["tool"] = found.tool
     data = found.data | {"degraded": list(found.degraded)}
     return _result(found.text, data, error=False)
@@ -300,6 +301,22 @@ def _call_of(context: Context) -> Call:
     assert context.request is not None  # every message of this transport came by HTTP
     call: Call = context.request.scope[SCOPE_KEY]
     return call
+
+
+def _no_params(error: RayappError) -> MCPError:
+    """What a caller got wrong, in the language that it asks for; `data` holds the English one."""
+    body = error_body(error)
+    english = body.get("message_en")
+    return MCPError(
+        types.INVALID_PARAMS, body["message"], {"message_en": english} if english else None
+    )
+
+
+def _failure(error: RayappError) -> types.CallToolResult:
+    body = error_body(error)
+    named = {"code", "details", "message_en"}
+    data = {name: value for name, value in body.items() if name in named}
+    return _result(body["message"], data, error=True)
 
 
 def _result(text: str, data: dict[str, Any], *, error: bool) -> types.CallToolResult:

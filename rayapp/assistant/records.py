@@ -23,6 +23,7 @@ ReasonCode = Literal[
     "RESEARCH_INTENT",
     "DATE_QUERY_NEEDS_SEARCH",
     "HIGH_CONFIDENCE_REDUCTION",
+    "CHAIN_DEPTH_REACHED",
     "DEFAULT_ALLOW_ALL",
 ]
 
@@ -71,7 +72,8 @@ class ContextRequest:
     """`recent`: the last messages, oldest first, without the question itself.
 
     token_budget: of the whole text block; None = the setting. limit: of the search; None =
-    estimated from the question. tools: names that are offered to the assistant this turn.
+    estimated from the question. tools: names that are offered to the assistant this turn, who
+    called some `tool_rounds` times already.
     recorder: in whose name the answer before is judged by this question; None = it is not.
     """
 
@@ -84,6 +86,7 @@ class ContextRequest:
     token_budget: int | None = None
     limit: int | None = None
     tools: tuple[str, ...] = ()
+    tool_rounds: int = 0
     principal: str = ""
     recorder: Recorder | None = None
 
@@ -161,7 +164,8 @@ class ColdStart:
 class ExchangeRequest:
     """One call of the exchange hook: the messages so far, the newest last.
 
-    `tools_called`: names of the tools that the assistant called in this turn; `tool_runs`: what
+    `tools_called`: names of the tools that the assistant called in this turn, in `tool_rounds`
+    answers; `tool_runs`: what
     became of calls; `model`: which one answers. `prompt`: the whole prompt is asked for too, for
     its window or for `window` tokens.
     """
@@ -173,6 +177,7 @@ class ExchangeRequest:
     token_budget: int | None = None
     tools: tuple[str, ...] = ()
     tools_called: tuple[str, ...] = ()
+    tool_rounds: int = 0
     tool_runs: tuple[ToolRun, ...] = ()
     model: str | None = None
     prompt: bool = False

@@ -34,7 +34,7 @@ from rayapp.assistant.personality.service import PersonalityService
 from rayapp.assistant.prompt.rules import ModelWindow
 from rayapp.assistant.prompt.service import PromptService
 from rayapp.assistant.tool_results.service import ToolResultService, summarising
-from rayapp.assistant.tools.rules.table import ToolRow
+from rayapp.assistant.tools.rules.table import ToolRow, row_of
 from rayapp.assistant.tools.service import ToolSources, ToolsService
 from rayapp.bulk.ports import JobLauncher
 from rayapp.bulk.service import JobsService
@@ -422,6 +422,7 @@ class Container:
             self.receipts,
             texts=self.texts,
             runtime=self.runtime,
+            priority=lambda tool: row_of(tool, tool_table()).priority,
         )
 
     @cached_property
@@ -590,7 +591,9 @@ class Container:
                 api_key=settings.api_key,
                 timeout_s=settings.chat_timeout_s,
             )
-        return CompletionsService(self.hooks, endpoint, self.models, runtime=self.runtime)
+        return CompletionsService(
+            self.hooks, endpoint, self.models, table=tool_table(), runtime=self.runtime
+        )
 
     @cached_property
     def prompt(self) -> PromptService:
@@ -602,6 +605,7 @@ class Container:
             stores.windows,
             model_windows(),
             self.clock,
+            table=tool_table(),
         )
 
     # --- administration

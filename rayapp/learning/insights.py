@@ -1,6 +1,7 @@
 """What the graphs say about a question before anything is searched."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 from rayapp.core.errors import DependencyDown
@@ -38,13 +39,16 @@ class InsightsService:
         *,
         texts: Texts,
         runtime: Runtime,
+        priority: Callable[[str], int] = lambda _: 0,
     ) -> None:
+        """`priority`: of a tool, which of two to try first that did equally well."""
         self._graphs = graphs
         self._items = items
         self._outcomes = outcomes
         self._receipts = receipts
         self._texts = texts
         self._runtime = runtime
+        self._priority = priority
 
     async def insights(self, scope: ReadScope, request: InsightsRequest) -> ContextInsights:
         """Empty but for the question when nothing was learned; StoreDown when the truth is."""
@@ -67,6 +71,7 @@ class InsightsService:
             clock.now(),
             expansions,
             documents=self._runtime.settings.compat.tier_documents,
+            priority=self._priority,
         )
         return replace(found, built_ms=(clock.monotonic() - started) * 1000)
 

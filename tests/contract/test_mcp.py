@@ -22,6 +22,7 @@ from mcp_types import CallToolResult, Implementation
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
 from rayapp.api.app import create_api
+from rayapp.api.hebrew_errors import SENTENCES
 from rayapp.assistant.tools.rules.definitions import TOOLS, json_schema, tools_named
 from rayapp.documents.service import CLAIM_S
 from rayapp.memory.item import Status
@@ -308,6 +309,29 @@ async def test_prompts_bring_what_memory_knows(site: Site, question: str) -> Non
     async with site.client("noa") as client:
         other = await client.get_prompt(answer.name, {"question": question})
     assert "Haifa" not in other.messages[0].content.text
+
+
+async def test_what_went_wrong_is_said_in_hebrew_to_who_asks(site: Site) -> None:
+    async def broken(*_args: Any, **_more: Any) -> None:
+        raise ZeroDivisionError
+
+    site.harness.services.search.search = broken  # type: ignore[method-assign]
+    async with site.client(Accept_Language="he-IL,he") as client:
+        refused = await client.call_tool("search_memory", {})
+        defect = await client.call_tool("search_memory", {"query": "Haifa"})
+        with pytest.raises(MCPError) as unknown:
+            await client.get_prompt("nothing")
+        with pytest.raises(MCPError) as absent:
+            await client.read_resource("rayapp://books/x")
+    assert text_of(refused) == f"query: {SENTENCES['invalid_input']}"
+    assert "query: is missing" in refused.structured_content["message_en"]
+    assert text_of(defect) == SENTENCES["internal"]
+    assert defect.structured_content["message_en"].startswith("Internal error, request id ")
+    assert unknown.value.error.message == SENTENCES["not_found"]
+    assert "introduce_me" in unknown.value.error.data["message_en"]
+    assert absent.value.error.message == SENTENCES["book_not_found"]
+    wrong = await site.post({"jsonrpc": "2.0"}, Accept_Language="he")
+    assert wrong.json()["error"]["message"] == SENTENCES["http_error"]
 
 
 async def test_another_user_sees_and_changes_nothing(site: Site) -> None:

@@ -108,7 +108,11 @@ async def example_world() -> Harness:
     world.services = replace(
         world.services,
         completions=CompletionsService(
-            world.services.hooks, Endpoint(), world.services.models, runtime=world.runtime
+            world.services.hooks,
+            Endpoint(),
+            world.services.models,
+            table=world.services.tools.table,
+            runtime=world.runtime,
         ),
     )
     await world.services.storage_report.roll_up()

@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from rayapp.api.auth import BOOKS, DOCUMENTS, UPLOAD
 from rayapp.api.call import Call
+from rayapp.api.hebrew_errors import SENTENCES, wants_hebrew
 from rayapp.api.json_answer import answer, model_answer
 from rayapp.api.json_body import read_model
 from rayapp.api.paths import BookId, ChunkId, DocumentId, TaskId
@@ -370,6 +371,9 @@ async def _followed(call: Call, book: Book, rounds: int) -> AsyncIterator[bytes]
     books = call.services.books
     for look in range(rounds + 1):
         event = wire.BookProgress.from_book(book, await books.indexed(book))
+        if book.error is not None and wants_hebrew.get():
+            told = SENTENCES.get(book.error_code or "", SENTENCES["error"])
+            event = event.model_copy(update={"error": told, "processingMessage": told})
         said = event.model_dump_json().encode()
         if look == rounds and book.state in OPEN:
             yield sse_event("unfinished", str(look), said)

@@ -7,6 +7,7 @@ import orjson
 from starlette.responses import Response, StreamingResponse
 
 from rayapp.api.call import Call
+from rayapp.api.errors import error_body, in_protocol
 from rayapp.api.responses import raises
 from rayapp.api.route import CurrentCall, router
 from rayapp.api.routes.jobs import EVENT_STREAM, STREAM_HEADERS
@@ -107,7 +108,7 @@ async def _events(
         async for chunk in chunks:
             yield _event(chunk)
     except RayappError as error:
-        yield _event({"error": {"message": error.message, "code": error.code}})
+        yield _event(in_protocol(error_body(error)))
         return
     yield b"data: [DONE]\n\n"
 

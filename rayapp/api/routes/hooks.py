@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.memories import check_query
 from rayapp.assistant.context.rules.meta import UNNAMED, memory_meta
-from rayapp.assistant.conversations.rules import tools_called, with_fields
+from rayapp.assistant.conversations.rules import tool_rounds, tools_called, with_fields
 from rayapp.assistant.records import ExchangeRequest, PendingFeedback, ScoreRequest
 from rayapp.assistant.tools.rules.definitions import own_name
+from rayapp.assistant.tools.rules.limits import limited_results
 from rayapp.core.errors import Conflict
+from rayapp.graphs.rules.directives import side_of
 from rayapp.inference.ports import Message
 from rayapp.learning.records import ToolRun
 from rayapp.memory.tiers import CORE_TIERS, tier_name
@@ -75,6 +77,7 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
         messages=tuple(Message(one.role, one.content) for one in body.messages),
         limit=min(body.limit, call.services.settings.search.max_limit),
         tools_called=_all_calls(body.tools_called, tools_called(raw)),
+        tool_rounds=tool_rounds(raw),
         tool_runs=tuple(one.fill(ToolRun) for one in body.tool_runs),
         prompt=body.include_prompt,
         recorder=call.recorder,
@@ -85,7 +88,11 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
     owed = PendingFeedback(message_id=found.owed) if found.owed is not None else None
     return wire.ExchangeAnswerView.of(
         found,
-        messages=with_fields(request.messages, raw, found.messages),
+        messages=limited_results(
+            with_fields(request.messages, raw, found.messages),
+            call.services.tools.table,
+            side_of(context.task.language),
+        ),
         memory_meta=memory_meta(
             context,
             user_id=call.user_id,

@@ -4,11 +4,13 @@ What was shown cannot be taken back, so a filter holds only what may become a ta
 or broken JSON, and lets all else through as it comes. The same filters mend a whole answer. Pure.
 """
 
-import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from rayapp.assistant.completions.calls import CallFilter
+from rayapp.assistant.completions.json_filter import JsonFilter, mended_json
 from rayapp.assistant.completions.rules import MarkFilter
 from rayapp.inference.chat.rules.hijack import OPENERS, HijackKind, fallback_of, hijack_of
 
@@ -137,161 +139,20 @@ class HijackFilter:
         return f"{before.rstrip()}{gap}{instead}"
 
 
-_CLOSER = {"{": "}", "[": "]"}
-_WORDS = {"True": "true", "False": "false", "None": "null", "NaN": "null", "undefined": "null"}
-_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-class JsonFilter:
-    """JSON that is whole at its end, whatever of it came: fences and words around it are left out,
-    a comma too many goes, what is open is closed. Whole JSON comes through as it is."""
-
-    def __init__(self) -> None:
-        self._stack: list[str] = []
-        self._before = ""
-        self._began = False
-        self._in_string = False
-        self._is_key = False
-        self._escape = ""
-        self._wants_key = False
-        # Whether a value has just ended, so that a comma must come before the next.
-        self._valued = False
-        # What is held until a value follows: a comma, a key and its colon.
-        self._held = ""
-        # A number or a word that has not ended yet.
-        self._word = ""
-
-    def feed(self, text: str) -> str:
-        return "".join(map(self._step, text))
-
-    def end(self) -> str:
-        """What is missing; all that came, when it was no JSON."""
-        if not self._began:
-            return self._before
-        closing = ""
-        if self._in_string and not self._is_key:
-            closing = '"'
-        elif self._word:
-            closing = self._value(self._word)
-        self._in_string, self._word, self._held, self._escape = False, "", "", ""
-        while self._stack:
-            closing += _CLOSER[self._stack.pop()]
-        return closing
-
-    def _step(self, char: str) -> str:
-        if not self._began:
-            return self._begin(char)
-        if not self._stack:
-            return ""
-        return self._in_text(char) if self._in_string else self._between(char)
-
-    def _begin(self, char: str) -> str:
-        if char not in _CLOSER:
-            self._before += char
-            return ""
-        self._began = True
-        return self._open(char)
-
-    def _open(self, char: str) -> str:
-        before = self._next() if self._stack else ""
-        self._stack.append(char)
-        self._wants_key, self._valued = char == "{", False
-        return before + char
-
-    def _in_text(self, char: str) -> str:
-        if self._escape:
-            self._escape += char
-            if self._escape[1] == "u" and len(self._escape) < len("\\u0000"):
-                return ""
-            char, self._escape = self._escape, ""
-        elif char == "\\":
-            self._escape = char
-            return ""
-        elif char == '"':
-            self._in_string, self._valued = False, not self._is_key
-        else:
-            char = _ESCAPES.get(char, char)
-        if not self._is_key:
-            return char
-        self._held += char
-        return ""
-
-    def _between(self, char: str) -> str:
-        if char == '"' and not self._word:
-            self._in_string, self._is_key = (
-                True,
-                self._stack[-1] == "{" and (self._wants_key or self._valued),
-            )
-            if not self._is_key:
-                return self._next() + char
-            self._held = (self._held or ("," if self._valued else "")) + char
-            return ""
-        if char in _CLOSER:
-            return self._open(char)
-        if char in "}]":
-            return self._close()
-        if char == ",":
-            said = self._ended()
-            self._held, self._wants_key = char if self._valued else "", self._stack[-1] == "{"
-            return said
-        if char == ":":
-            self._held, self._wants_key = self._held + char, False
-            return ""
-        if char.isspace():
-            said = self._ended()
-            if self._held:
-                self._held += char
-                return said
-            return said + char
-        if not self._valued or self._held:
-            self._word += char
-        return ""
-
-    def _close(self) -> str:
-        said = self._ended()
-        # A key without a value goes, and the comma before it.
-        self._held = ""
-        self._wants_key, self._valued = False, True
-        return said + _CLOSER[self._stack.pop()]
-
-    def _ended(self) -> str:
-        word, self._word = self._word, ""
-        return self._value(word) if word else ""
-
-    def _value(self, word: str) -> str:
-        if self._stack[-1] == "{" and ":" not in self._held:
-            return ""  # a word where a key belongs
-        before, self._valued = self._next(), True
-        return before + _as_value(word)
-
-    def _next(self) -> str:
-        """What stands before the next value."""
-        held, self._held = self._held, ""
-        return held or ("," if self._valued else "")
-
-
-def _as_value(word: str) -> str:
-    """A number or a word of JSON as it is; another one as text."""
-    try:
-        json.loads(word, parse_constant=str)
-    except ValueError:
-        pass
-    else:
-        return _WORDS.get(word, word)
-    begun = next((one for one in ("true", "false", "null") if one.startswith(word)), None)
-    return begun or _WORDS.get(word) or json.dumps(word, ensure_ascii=False)
-
-
 class AnswerFilter:
     """One choice of an answer: marks are left out, thoughts closed, a hijack ended, JSON whole.
 
-    `said` is all that the model wrote, marks included; `hijacked`: what was found in it.
+    `said` is all that the model wrote, marks included; `hijacked`: what was found in it; `calls`:
+    what it wrote into its text instead of calling one of the `tools` that it was offered.
     """
 
-    def __init__(self, question: str, *, json_wanted: bool = False) -> None:
+    def __init__(
+        self, question: str, *, json_wanted: bool = False, tools: Collection[str] = ()
+    ) -> None:
         self._question = question
         self._marks = MarkFilter()
         self._thinking = ThinkFilter(dropped=json_wanted)
+        self._calls = CallFilter(tools, question) if tools and not json_wanted else None
         self._hijack = None if json_wanted else HijackFilter(question)
         self._json = JsonFilter() if json_wanted else None
 
@@ -304,6 +165,10 @@ class AnswerFilter:
         found = self._hijack.found if self._hijack else None
         return found or hijack_of(self.said, self._question)
 
+    @property
+    def calls(self) -> Sequence[dict[str, Any]]:
+        return self._calls.calls if self._calls else ()
+
     def feed(self, text: str) -> str:
         """What may be shown now."""
         return self._shown(self._thinking.feed(self._marks.feed(text)))
@@ -315,32 +180,29 @@ class AnswerFilter:
     def end(self) -> str:
         """What was held, and what is missing."""
         rest = self._shown(self._thinking.feed(self._marks.end()) + self._thinking.end())
+        rest += self._safe(self._calls.end()) if self._calls else ""
         rest += self._hijack.end() if self._hijack else ""
         return rest + (self._json.end() if self._json else "")
 
     def _shown(self, text: str) -> str:
         if self._json is not None:
             return self._json.feed(text)
+        return self._safe(self._calls.feed(text) if self._calls else text)
+
+    def _safe(self, text: str) -> str:
         return self._hijack.feed(text) if self._hijack else text
-
-
-def mended_json(text: str) -> str:
-    """JSON as it is; broken JSON made whole."""
-    try:
-        json.loads(text)
-    except ValueError:
-        mending = JsonFilter()
-        return mending.feed(text) + mending.end()
-    return text
 
 
 class AnswerStream:
     """The chunks of one answer as they may be shown: each choice by itself, and each call in it."""
 
-    def __init__(self, question: str, *, json_wanted: bool) -> None:
-        self._question, self._json_wanted = question, json_wanted
+    def __init__(self, question: str, *, json_wanted: bool, tools: Collection[str] = ()) -> None:
+        self._question, self._json_wanted, self._tools = question, json_wanted, tools
         self._choices: dict[int, AnswerFilter] = {}
         self._calls: dict[tuple[int, int], JsonFilter] = {}
+        # By choice: calls that were sent, of those that it wrote into its text, and of all.
+        self._written: Counter[int] = Counter()
+        self._numbers: Counter[int] = Counter()
         self.called = False
 
     @property
@@ -360,7 +222,7 @@ class AnswerStream:
         content = delta.get("content")
         if isinstance(content, str):
             delta["content"] = held.feed(content)
-        calls = delta.get("tool_calls")
+        calls = list(delta.get("tool_calls") or ())
         rest = ""
         if calls:
             self.called = True
@@ -369,24 +231,40 @@ class AnswerStream:
                 self._argue(index, call)
         if choice.get("finish_reason"):
             rest += held.end()
-            missing = self._missing(index)
-            if missing:
-                delta["tool_calls"] = [*(delta.get("tool_calls") or ()), *missing]
+            calls += self._missing(index)
+        calls += self._read(index, held)
+        if calls:
+            delta["tool_calls"] = calls
+        if self._written[index] and choice.get("finish_reason") == "stop":
+            choice["finish_reason"] = "tool_calls"
         if rest:
             delta["content"] = f"{delta.get('content') or ''}{rest}"
 
     def _choice(self, index: int) -> AnswerFilter:
         if index not in self._choices:
-            made = AnswerFilter(self._question, json_wanted=self._json_wanted)
-            self._choices[index] = made
+            self._choices[index] = AnswerFilter(
+                self._question, json_wanted=self._json_wanted, tools=self._tools
+            )
         return self._choices[index]
 
     def _argue(self, index: int, call: Any) -> None:
+        number = int(call.get("index") or 0) if isinstance(call, dict) else 0
+        self._numbers[index] = max(self._numbers[index], number + 1)
         function = call.get("function") if isinstance(call, dict) else None
         said = function.get("arguments") if isinstance(function, dict) else None
         if isinstance(function, dict) and isinstance(said, str):
-            mending = self._calls.setdefault((index, int(call.get("index") or 0)), JsonFilter())
+            mending = self._calls.setdefault((index, number), JsonFilter())
             function["arguments"] = mending.feed(said)
+
+    def _read(self, index: int, held: AnswerFilter) -> list[dict[str, Any]]:
+        """Calls that were read out of the text since the last chunk."""
+        found = []
+        for call in held.calls[self._written[index] :]:
+            self.called = True
+            found.append({"index": self._numbers[index], **call})
+            self._numbers[index] += 1
+        self._written[index] += len(found)
+        return found
 
     def _missing(self, index: int) -> list[dict[str, Any]]:
         places = [at for one, at in self._calls if one == index]
@@ -394,7 +272,9 @@ class AnswerStream:
         return [{"index": at, "function": {"arguments": end}} for at, end in ends if end]
 
 
-def mend(body: dict[str, Any], question: str, *, json_wanted: bool) -> HijackKind | None:
+def mend(
+    body: dict[str, Any], question: str, *, json_wanted: bool, tools: Collection[str] = ()
+) -> HijackKind | None:
     """A whole answer in place, as its stream would be shown; how its first choice was hijacked."""
     hijacked: HijackKind | None = None
     for place, choice in enumerate(body.get("choices") or ()):
@@ -402,9 +282,12 @@ def mend(body: dict[str, Any], question: str, *, json_wanted: bool) -> HijackKin
         if not isinstance(message, dict):
             continue
         if isinstance(message.get("content"), str):
-            filtering = AnswerFilter(question, json_wanted=json_wanted)
+            filtering = AnswerFilter(question, json_wanted=json_wanted, tools=tools)
             message["content"] = filtering.feed(message["content"]) + filtering.end()
             hijacked = filtering.hijacked if place == 0 else hijacked
+            if filtering.calls:
+                message["tool_calls"] = [*(message.get("tool_calls") or ()), *filtering.calls]
+                choice["finish_reason"] = "tool_calls"
         for call in message.get("tool_calls") or ():
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict) and isinstance(function.get("arguments"), str):

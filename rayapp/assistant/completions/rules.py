@@ -54,7 +54,7 @@ class Asked:
     @property
     def tools(self) -> tuple[str, ...]:
         """Names of the functions that are offered."""
-        return tuple(filter(None, map(_tool_name, self.body.get("tools") or ())))
+        return tools_of(self.body)
 
     @property
     def asks(self) -> str:
@@ -118,20 +118,29 @@ def forwarded(
     return body
 
 
-def tool_rounds(asked: Asked) -> int:
-    """How often the model called tools since the question."""
-    since = asked.raw[len(asked.told) :]
-    return sum(one.get("role") == "assistant" and bool(one.get("tool_calls")) for one in since)
+def tools_of(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the functions that a body offers."""
+    return tuple(filter(None, map(_tool_name, body.get("tools") or ())))
+
+
+def callable_tools(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of those that the model may call."""
+    return () if body.get("tool_choice") == "none" else tools_of(body)
 
 
 def answer_of(body: Mapping[str, Any]) -> Message | None:
     """The text that ends the turn; None when the model calls tools first, or says nothing."""
-    choice = _first(body.get("choices"))
-    message = choice.get("message")
-    if not isinstance(message, Mapping) or message.get("tool_calls"):
+    message = _first(body.get("choices")).get("message")
+    if not isinstance(message, Mapping) or calls_tools(body):
         return None
     content = message.get("content")
     return Message("assistant", content) if isinstance(content, str) and content.strip() else None
+
+
+def calls_tools(body: Mapping[str, Any]) -> bool:
+    """Whether the first choice of an answer calls tools."""
+    message = _first(body.get("choices")).get("message")
+    return isinstance(message, Mapping) and bool(message.get("tool_calls"))
 
 
 # What may be the beginning of a comment of marks, with the blanks before it, at the end of a text.

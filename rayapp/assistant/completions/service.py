@@ -5,24 +5,28 @@ the model, and what was said is learned from, without a call of ours.
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rayapp.assistant.completions import rules
 from rayapp.assistant.completions.repairs import AnswerStream, mend
 from rayapp.assistant.completions.rules import Asked
-from rayapp.assistant.conversations.rules import tools_called
+from rayapp.assistant.conversations.rules import tool_rounds, tools_called
 from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.records import ExchangeRequest, Intents
+from rayapp.assistant.tools.rules.limits import limited_results
+from rayapp.assistant.tools.rules.table import ToolRow
 from rayapp.core.errors import ModelDown, RateLimited, RayappError
 from rayapp.core.runtime import Runtime
+from rayapp.graphs.rules.directives import side_of
 from rayapp.inference.backends.chat_model import ChatEndpoint, usage_of
 from rayapp.inference.chat.rules.answers import Spent
 from rayapp.inference.chat.service import ModelCalls
 from rayapp.inference.ports import Message, UsageRow
 from rayapp.learning.records import Recorder
 from rayapp.memory.scope import WriteScope
+from rayapp.text.language import detect_language
 
 logger = logging.getLogger(__name__)
 
@@ -56,11 +60,14 @@ class CompletionsService:
         endpoint: ChatEndpoint | None,
         models: ModelCalls,
         *,
+        table: Mapping[str, ToolRow],
         runtime: Runtime,
     ) -> None:
+        """`table`: of tools, which says how much of their results the model reads."""
         self._hooks = hooks
         self._endpoint = endpoint
         self._models = models
+        self._table = table
         self._clock = runtime.clock
         self._depth = runtime.settings.models.chain_depth
         self._metrics = runtime.metrics
@@ -97,9 +104,11 @@ class CompletionsService:
                 answering = len(asked.messages) > len(asked.told)
                 allowed = gating.allowed if gating.reduced and not answering else None
         self._metrics.count("chats", memory=memory)
-        if self._depth and rules.tool_rounds(asked) >= self._depth:
+        if self._depth and tool_rounds(asked.raw) >= self._depth:
             allowed = ()
         body = rules.forwarded(asked, told, model=model, allowed=allowed)
+        side = side_of(detect_language(asked.asks))
+        body["messages"] = limited_results(body["messages"], self._table, side)
         return Begun(asked, body, memory, receipt, intents)
 
     async def complete(self, scope: WriteScope, begun: Begun, recorder: Recorder) -> dict[str, Any]:
@@ -107,8 +116,10 @@ class CompletionsService:
         body = await self.endpoint.ask(begun.body)
         said = rules.answer_of(body)
         asked = begun.asked
-        hijacked = mend(body, asked.asks, json_wanted=asked.wants_json)
-        await self._keep(scope, begun, self._own(said, hijacked), recorder)
+        tools = rules.callable_tools(begun.body)
+        hijacked = mend(body, asked.asks, json_wanted=asked.wants_json, tools=tools)
+        own = None if rules.calls_tools(body) else self._own(said, hijacked)
+        await self._keep(scope, begun, own, recorder)
         await self._record(scope, begun, body.get("usage"), said.content if said else "")
         return body
 
@@ -116,7 +127,8 @@ class CompletionsService:
         self, scope: WriteScope, begun: Begun, recorder: Recorder
     ) -> AsyncIterator[dict[str, Any]]:
         """The chunks as the model makes them; the turn is kept when it has ended."""
-        passing = AnswerStream(begun.asked.asks, json_wanted=begun.asked.wants_json)
+        asked, tools = begun.asked, rules.callable_tools(begun.body)
+        passing = AnswerStream(asked.asks, json_wanted=asked.wants_json, tools=tools)
         usage: Any = None
         async with self.endpoint.stream(begun.body) as chunks:
             async for chunk in chunks:
@@ -181,5 +193,6 @@ def _request(asked: Asked, messages: tuple[Message, ...], recorder: Recorder) ->
         limit=LIMIT,
         tools=asked.tools,
         tools_called=tuple(tools_called(asked.raw)),
+        tool_rounds=tool_rounds(asked.raw),
         recorder=recorder,
     )

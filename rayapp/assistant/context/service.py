@@ -287,6 +287,7 @@ class ContextService:
         self._texts = receipts.texts
         self._runtime = runtime
         self._settings = runtime.settings.context
+        self._chain_depth = runtime.settings.models.chain_depth
         self._floor = floor_of(self._settings)
         self._standing = CoreMemories(items, self._settings)
 
@@ -332,6 +333,7 @@ class ContextService:
                 result_count=_answering(block, found),
                 degraded=not HARMLESS.issuperset(degraded),
                 tools=request.tools,
+                ended=0 < self._chain_depth <= request.tool_rounds,
             ),
             confidence=confidence,
             at=now,

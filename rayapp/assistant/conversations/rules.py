@@ -439,6 +439,16 @@ def tools_called(raw: Sequence[Mapping[str, Any]]) -> list[str]:
     return names[::-1]
 
 
+def tool_rounds(raw: Sequence[Mapping[str, Any]]) -> int:
+    """How often the model called tools since the user's last message."""
+    rounds = 0
+    for message in reversed(raw):
+        if message.get("role", "user") == "user":
+            break
+        rounds += message.get("role") == "assistant" and bool(message.get("tool_calls"))
+    return rounds
+
+
 def only_block(message: Message) -> bool:
     """Whether it is a system message that was made for the block of an earlier call."""
     said = message.content

@@ -238,6 +238,7 @@ class HooksService:
             token_budget=request.token_budget,
             limit=request.limit,
             tools=request.tools,
+            tool_rounds=request.tool_rounds,
             principal=request.recorder.principal,
             recorder=request.recorder,
         )

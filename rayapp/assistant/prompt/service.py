@@ -1,7 +1,7 @@
 """Puts the prompt of a turn together: rules, what memory knows, what was said, the question."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rayapp.assistant.context.service import ContextService
@@ -13,6 +13,7 @@ from rayapp.assistant.ports import ConversationStore, OwnWindow, WindowStore
 from rayapp.assistant.prompt import rules
 from rayapp.assistant.prompt.rules import History, ModelWindow, Part, Window
 from rayapp.assistant.records import AssistantContext, ContextRequest
+from rayapp.assistant.tools.rules.table import ToolRow, first_to_try
 from rayapp.core.errors import NotFound
 from rayapp.core.runtime import Clock
 from rayapp.graphs.rules.directives import Side, side_of
@@ -76,13 +77,17 @@ class PromptService:
         own_windows: WindowStore,
         windows: Sequence[ModelWindow],
         clock: Clock,
+        *,
+        table: Mapping[str, ToolRow],
     ) -> None:
+        """`table`: of tools, which says the one to try first."""
         self._context = context
         self._personality = personality
         self._conversations = conversations
         self._own = own_windows
         self.windows = tuple(windows)
         self._clock = clock
+        self._table = table
 
     # --- windows
 
@@ -139,7 +144,7 @@ class PromptService:
         # The tools are counted as if all stayed: the gate decides only when memory was read.
         fixed = (
             rules.time_part(self._clock.now(), side),
-            rules.tools_part(request.tools, side),
+            self._tools_part(request.tools, side),
             Part("personality", personality),
             rules.rules_part(side),
             Part("question", request.query),
@@ -159,7 +164,7 @@ class PromptService:
     def assemble(self, plan: Plan, found: AssistantContext) -> Prompt:
         """`found`: the context of the request of the plan."""
         time, _, persona, trust, question = plan.fixed
-        tools = rules.tools_part(found.gating.allowed, plan.side)
+        tools = self._tools_part(found.gating.allowed, plan.side)
         block = Part("context", found.block.text.strip("\n"))
         room = plan.limit - sum(part.tokens for part in (*plan.fixed, block))
         history = rules.history_of(plan.request.recent, room, plan.side, plan.told)
@@ -172,6 +177,9 @@ class PromptService:
             window=plan.window,
             limit=plan.limit,
         )
+
+    def _tools_part(self, tools: Sequence[str], side: Side) -> Part:
+        return rules.tools_part(first_to_try(tools, self._table), side)
 
     async def _said(
         self, scope: ReadScope, request: ContextRequest

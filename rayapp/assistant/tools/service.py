@@ -11,7 +11,7 @@ from rayapp.assistant.records import ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules import definitions, texts
 from rayapp.assistant.tools.rules.arguments import read_arguments
 from rayapp.assistant.tools.rules.repairs import read_repaired
-from rayapp.assistant.tools.rules.table import ToolRow
+from rayapp.assistant.tools.rules.table import ToolRow, row_of
 from rayapp.assistant.tools.writes import ToolWrites
 from rayapp.core.errors import Forbidden, InvalidInput, NotFound, RayappError
 from rayapp.core.runtime import Runtime
@@ -113,6 +113,8 @@ class ToolsService(ToolWrites):
             self._runtime.disk.check()
         arguments, repairs = await self._read(tool, scope, call)
         answer = await self._handlers[tool.name](scope, call, arguments)
+        most = row_of(tool.name, self.table).tokens
+        answer = replace(answer, text=texts.within(answer.text, most))
         return answer if not repairs else texts.with_repairs(answer, repairs)
 
     async def _read(

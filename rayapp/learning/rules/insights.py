@@ -1,6 +1,6 @@
 """What the graphs say about a question before any search: rows and items in, insights out. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -75,10 +75,12 @@ def insights_of(
     expansions: Expansions | None = None,
     *,
     documents: bool = False,
+    priority: Callable[[str], int] = lambda _: 0,
 ) -> records.ContextInsights:
     """Everything but `built_ms`. Only items that are active, not over and not replaced are shown.
 
-    `documents`: what the reader calls the books tier (`tier_name`).
+    `documents`: what the reader calls the books tier (`tier_name`). `priority`: of an action, where
+    two did equally well.
     """
     rows = rows_of(question, evidence.priors)
     shown = {i.point_id: i for i in evidence.items if matches(i, ItemFilter(now=now, valid_at=now))}
@@ -88,7 +90,7 @@ def insights_of(
     seen = {p: one for p, one in seen.items() if p in shown or one.outcome is Outcome.FAILED}
     known = _known_solution(evidence.priors.solutions, shown, seen)
     failures = _failures(question.side, seen, known)
-    tiers, actions = tier_advice(rows), _action_advice(evidence.priors.actions)
+    tiers, actions = tier_advice(rows), _action_advice(evidence.priors.actions, priority)
     earlier = [turn for turn in evidence.turns if turn.at <= now - SAME_TURN]
     # What was solved is asked again because it works.
     repeated = None if known else _repeated(question, earlier, expansions)
@@ -266,7 +268,9 @@ def _reason(side: directives.Side, one: _Seen) -> str:
     return directives.counted_reason(side, one.item, one.outcome, one.concept, one.at, one.asked)
 
 
-def _action_advice(rows: Sequence[records.ActionRow]) -> tuple[records.ActionAdvice, ...]:
+def _action_advice(
+    rows: Sequence[records.ActionRow], priority: Callable[[str], int]
+) -> tuple[records.ActionAdvice, ...]:
     """Actions of the context that were judged often enough, the most reliable first."""
     found = []
     for total in action_totals(rows):
@@ -284,7 +288,7 @@ def _action_advice(rows: Sequence[records.ActionRow]) -> tuple[records.ActionAdv
                     advice=_advice(total.action, rate),
                 )
             )
-    found.sort(key=lambda one: (-one.wilson, -one.uses, one.action))
+    found.sort(key=lambda one: (-one.wilson, -one.uses, -priority(one.action), one.action))
     return tuple(found[:MAX_ACTIONS])
 
 

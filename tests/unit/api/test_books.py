@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.api.hebrew_errors import SENTENCES
+from rayapp.core.errors import InvalidInput
 from rayapp.documents.rules.library import book_id_of, sha256_of
 from rayapp.memory.scope import ReadScope
 from tests.support.example_world import GARDEN, WAITING, add_books, garden
@@ -127,6 +129,23 @@ async def test_progress_is_followed_to_the_end(api: httpx.AsyncClient, books: No
     (data,) = [line[6:] for line in text.splitlines() if line.startswith("data: ")]
     assert json.loads(data)["processingStage"] == "completed"
     assert (await api.get(f"{UPLOAD}/ws/progress/none")).status_code == 404
+
+
+@pytest.mark.parametrize("language", ["en", "he"])
+async def test_why_a_document_failed_is_said_in_the_language_of_the_reader(
+    world: Harness, api: httpx.AsyncClient, language: str
+) -> None:
+    async def broken(*_: Any) -> Any:
+        raise InvalidInput("The file is broken; save it again.", code="document_broken")
+
+    book = (await send(api)).json()["book_id"]
+    await world.reading(broken).run_once()
+    headers = {"Accept-Language": language}
+    text = (await api.get(f"{UPLOAD}/ws/progress/{book}", headers=headers)).text
+    assert "event: error" in text
+    (data,) = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+    hebrew, english = SENTENCES["document_broken"], "The file is broken; save it again."
+    assert data["error"] == data["processingMessage"] == (hebrew if language == "he" else english)
 
 
 async def test_a_file_that_says_the_same_is_asked_by_its_own_id(

@@ -16,6 +16,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from rayapp.api.app import create_api
+from rayapp.api.hebrew_errors import SENTENCES
 from rayapp.core.errors import StoreDown
 from rayapp.inference.chat.rules.hijack import fallback_of
 from rayapp.memory.scope import ItemFilter, ReadScope
@@ -179,12 +180,60 @@ async def test_a_model_that_calls_on_and_on_must_answer(depth: int, rounds: int)
         assert len(await chat.turns()) == (depth > 0)
 
 
+@pytest.mark.parametrize(
+    ("question", "cut"), [(ASKED, "נחתך כאן"), ("Where does Dana live these days?", "Cut here")]
+)
+async def test_a_result_that_is_too_long_is_cut_for_the_model(question: str, cut: str) -> None:
+    async with chat_of(replies.in_turn(replies.good(SAID))) as chat:
+        call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        asked: list[Any] = [
+            {"role": "user", "content": question},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "sunny " * 5_000},
+        ]
+        await chat.client.chat.completions.create(model="m", messages=asked, tools=[WEATHER])
+        sent = chat.server.requests[-1].body["messages"][-1]
+        assert cut in sent["content"]
+        assert 7_000 < len(sent["content"]) <= 8_000
+        assert {**sent, "content": asked[-1]["content"]} == asked[-1]
+
+
 async def test_a_streamed_call_of_a_tool_is_no_turn() -> None:
     async with chat_of(replies.in_turn(replies.streamed("Let me look", calls="weather"))) as chat:
         stream = await chat.ask(ASKED, stream=True, tools=[WEATHER])
         chunks = [chunk async for chunk in stream]
         assert chunks[-1].choices[0].finish_reason == "tool_calls"
         assert await chat.turns() == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_that_the_model_wrote_into_its_text_is_a_call(*, stream: bool) -> None:
+    said = 'I look.\n{"tool_calls": [{"name": "weather", "arguments": {"city": "חיפה"}}]}'
+    pieces = [said[at : at + 4] for at in range(0, len(said), 4)]
+    reply = replies.streamed(*pieces) if stream else replies.good(said)
+    async with chat_of(replies.in_turn(reply, reply)) as chat:
+        found = await chat.ask(ASKED, stream=stream, tools=[WEATHER])
+        if stream:
+            deltas = [one.choices[0] async for one in found]
+            text = "".join(one.delta.content or "" for one in deltas)
+            calls = [call for one in deltas for call in one.delta.tool_calls or ()]
+            finish = deltas[-1].finish_reason
+        else:
+            (choice,) = found.choices
+            text, calls, finish = choice.message.content, choice.message.tool_calls, "tool_calls"
+            assert choice.finish_reason == finish
+        assert (text, finish) == ("I look.\n", "tool_calls")
+        (call,) = calls
+        assert call.function.name == "weather"
+        assert json.loads(call.function.arguments) == {"city": "חיפה"}
+        assert await chat.turns() == []
+        # Of a tool that nobody offered it is text.
+        found = await chat.ask(ASKED, stream=stream)
+        if stream:
+            text = "".join([one.choices[0].delta.content or "" async for one in found])
+        else:
+            text = found.choices[0].message.content
+        assert text == said
 
 
 async def test_where_memory_is_away_the_model_answers_without_it() -> None:
@@ -245,6 +294,23 @@ async def test_a_stream_that_breaks_ends_with_an_error_and_keeps_nothing() -> No
             async for _ in stream:
                 pass
         assert await chat.turns() == []
+
+
+@pytest.mark.parametrize(
+    ("language", "says"), [("en", "No answer from"), ("he", SENTENCES["model_down"])]
+)
+async def test_what_breaks_a_stream_is_said_in_the_language_of_the_caller(
+    language: str, says: str
+) -> None:
+    cut = replace(replies.streamed("Dana lives in Haifa"), reset=True)
+    async with chat_of(replies.in_turn(cut)) as chat:
+        headers = {"Accept-Language": language}
+        stream = await chat.ask(ASKED, stream=True, extra_headers=headers)
+        with pytest.raises(openai.APIError) as broken:
+            async for _ in stream:
+                pass
+        assert says in broken.value.message
+        assert broken.value.code == "model_down"
 
 
 async def test_the_budget_of_a_user_counts_chats() -> None:

@@ -179,6 +179,33 @@ class TestEnriching:
         found = await posted(api, EXCHANGE, ASKED)
         assert found["messages"] == ASKED["messages"]
 
+    @pytest.mark.parametrize(("rounds", "left"), [(2, ["web_search"]), (3, [])])
+    async def test_a_model_that_called_tools_so_often_must_answer(
+        self, api: httpx.AsyncClient, rounds: int, left: list[str]
+    ) -> None:
+        messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+        for number in range(rounds):
+            function = {"name": "web_search", "arguments": "{}"}
+            call = {"id": f"c{number}", "type": "function", "function": function}
+            messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+            result = {"role": "tool", "tool_call_id": f"c{number}", "content": "x" * 20_000}
+            messages.append(result)
+        body = {**turn(), "messages": messages, "tools": ["web_search"], "includePrompt": True}
+        found = await posted(api, EXCHANGE, body)
+        assert found["gating"]["allowed_tools"] == left
+        assert (found["gating"]["reason_code"] == "CHAIN_DEPTH_REACHED") == (not left)
+        named = [one["name"] for one in found["prompt"]["parts"]]
+        assert ("tool_rules" in named) == bool(left)
+        # What is too long for the model is cut, and says so.
+        results = [one for one in found["messages"] if one["role"] == "tool"]
+        assert len(results) == rounds
+        for one in results:
+            assert len(one["content"]) < 12_001
+            assert "נחתך כאן" in one["content"] or "Cut here" in one["content"]
+        asked_anew = [*messages, {"role": "user", "content": "And Omri?"}]
+        found = await posted(api, EXCHANGE, {**body, "messages": asked_anew})
+        assert found["gating"]["allowed_tools"] == ["web_search"]
+
     async def test_tools_are_gated(self, world: Harness, api: httpx.AsyncClient) -> None:
         for n in range(6):
             await keep(world, f"mem-{n}", f"Dana live in house {n}")

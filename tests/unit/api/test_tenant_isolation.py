@@ -70,7 +70,11 @@ class World:
     async def open(self, names: Sequence[str | None], stack: AsyncExitStack) -> World:
         world = self.harness
         completions = CompletionsService(
-            world.services.hooks, Endpoint(), world.services.models, runtime=world.runtime
+            world.services.hooks,
+            Endpoint(),
+            world.services.models,
+            table=world.services.tools.table,
+            runtime=world.runtime,
         )
         world.services = replace(world.services, completions=completions)
         keys = ApiKeyService(self.harness.services.api_keys, clock=self.harness.clock, cache_s=0)

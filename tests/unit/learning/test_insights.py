@@ -51,6 +51,9 @@ class Failures:
         return [e for e in self.events if {a.point_id for a in e.applied} & set(point_ids)]
 
 
+PRIORITY = {"web_search": 50, "perplexity_ask": 55}
+
+
 class World:
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -66,6 +69,7 @@ class World:
             self.receipts,
             texts=TEXTS,
             runtime=runtime(self.clock),
+            priority=lambda tool: PRIORITY.get(tool, 0),
         )
 
     async def ask(self, query: str, *, user: str = "dana", **fields: Any) -> ContextInsights:
@@ -152,6 +156,23 @@ async def test_everything_that_was_learned_is_told(world: World, query: str) -> 
     assert (found.repeated, len(found.continuity)) == (None, 1)  # it is solved: asked for good
     assert len(found.directives) == 5
     assert found.built_ms >= 0
+
+
+@BOTH
+@pytest.mark.parametrize("better", [0, 1])
+async def test_of_tools_that_did_as_well_the_one_to_try_first_is_named(
+    world: World, query: str, better: int
+) -> None:
+    world.rows.used = [
+        action("docker", "web_search", counted(9 + better)),
+        action("docker", "perplexity_ask", counted(9)),
+        action("docker", "a_tool", counted(9)),
+    ]
+    found = await world.ask(query)
+    first = "web_search" if better else "perplexity_ask"
+    assert found.actions[0].action == first
+    assert found.actions[-1].action == "a_tool"
+    assert any(f"“{first}”" in one for one in found.directives)
 
 
 @BOTH

@@ -88,6 +88,7 @@ def decide_tool_gating(
     result_count: int,
     degraded: bool,
     tools: Sequence[str],
+    ended: bool = False,
 ) -> records.GatingDecision:
     """The first rule that applies decides; the order of `tools` is kept.
 
@@ -96,10 +97,14 @@ def decide_tool_gating(
         confidence: of what memory found.
         result_count: memories that are before the assistant because of this question.
         degraded: memory could not look everywhere; then nothing is taken away.
+        ended: tools were called as often in this turn as they may be: now it must be answered.
     """
-    reason = _reason(needs, confidence, result_count, degraded)
     offered = tuple(tools)
-    if reason == "HIGH_CONFIDENCE_REDUCTION":
+    allowed: tuple[str, ...] = ()
+    reason = _reason(needs, confidence, result_count, degraded)
+    if ended and offered:
+        reason = "CHAIN_DEPTH_REACHED"
+    elif reason == "HIGH_CONFIDENCE_REDUCTION":
         allowed = tuple(tool for tool in offered if own_name(tool).lower() in KEPT_TOOLS)
     else:
         allowed = offered
@@ -140,6 +145,10 @@ _ENOUGH = (
     "Memory answers with high confidence ({results} results).",
 )
 _TRACES: Mapping[records.ReasonCode, tuple[str, str]] = {
+    "CHAIN_DEPTH_REACHED": (
+        "כלים כבר הופעלו בתור הזה ככל שמותר, ועכשיו יש לענות.",
+        "Tools were called in this turn as often as they may be, so now it must be answered.",
+    ),
     "FAIL_OPEN_DEGRADED": (
         "הזיכרון פועל חלקית, לכן כל הכלים מותרים.",
         "Memory works only in part, so all tools are allowed.",

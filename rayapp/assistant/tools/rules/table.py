@@ -1,6 +1,6 @@
 """What a program shows of a tool while it runs, and how long it waits for it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +43,11 @@ class ToolRow:
     def wait_s(self) -> float:
         """How long a program waits for its answer, seconds."""
         return WAIT_S[self.latency]
+
+
+def first_to_try(tools: Iterable[str], table: Mapping[str, ToolRow]) -> tuple[str, ...]:
+    """The same tools in the order in which they should be tried; equals as they came."""
+    return tuple(sorted(tools, key=lambda tool: -row_of(tool, table).priority))
 
 
 def row_of(tool: str, table: Mapping[str, ToolRow]) -> ToolRow:

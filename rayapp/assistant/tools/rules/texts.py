@@ -8,9 +8,11 @@ from typing import Any
 from rayapp.assistant.context.rules.line_notes import place_of
 from rayapp.assistant.context.rules.prompt_block import cut_line, escape_id, escape_text
 from rayapp.assistant.records import ToolAnswer
+from rayapp.assistant.tools.rules.limits import cut_text
 from rayapp.documents.rules.order import joined, runs
 from rayapp.graphs.records import ContextInsights, PastExperience
 from rayapp.graphs.rules.directives import side_of
+from rayapp.inference.rules import estimate_tokens, total_tokens
 from rayapp.learning.records import OutcomeAnswer
 from rayapp.memory.item import MemoryItem, SourceType
 from rayapp.memory.rules.lifecycle import age, success_estimate
@@ -53,6 +55,15 @@ def found_text(found: SearchAnswer, query: str, now: datetime, documents: bool) 
     receipt = f"; receipt_id: {escape_id(found.receipt_id)}" if found.receipt_id else ""
     lines += [*_weak(found.weak), *_missing(found.degraded)]
     return "\n".join([*lines, f"{CLOSING}{receipt}."])
+
+
+def within(text: str, tokens: int) -> str:
+    """A long answer within its tokens: its last line stays, which says how to go on."""
+    if estimate_tokens(text) <= tokens:
+        return text
+    body, _, closing = text.rpartition("\n")
+    room = tokens - total_tokens([closing])
+    return f"{cut_text(body, room, 'en')}\n{closing}"
 
 
 def meant_text(suggestions: Sequence[str]) -> str:

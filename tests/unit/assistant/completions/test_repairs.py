@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rayapp.assistant.completions.calls import CallFilter
+from rayapp.assistant.completions.json_filter import JsonFilter, mended_json
 from rayapp.assistant.completions.repairs import (
     AnswerFilter,
     AnswerStream,
-    JsonFilter,
     ThinkFilter,
     held_from,
-    mended_json,
 )
 from rayapp.inference.chat.rules.hijack import fallback_of, hijack_of
 from tests.support.examples import examples
@@ -185,3 +185,62 @@ def test_json_is_shown_without_thoughts_marks_and_fences() -> None:
     text = '<think>{"no": 1}</think>```json\n{"a": [1, 2\n```\n<!-- MEM: 1👍 -->'
     held = AnswerFilter("as JSON", json_wanted=True)
     assert json.loads(fed(held, text)) == {"a": [1, 2]}
+
+
+CALL = '{"tool_calls": [{"name": "weather", "arguments": {"city": "Haifa"}}]}'
+CALLED = [("weather", '{"city": "Haifa"}')]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("text", "shown", "called"),
+    [
+        (CALL, "", CALLED),
+        (f"I look.\n```json\n{CALL}\n```\nWait.", "I look.\n\nWait.", CALLED),
+        (f"אבדוק.\n{CALL}", "אבדוק.\n", CALLED),
+        (f"<think>why</think>{CALL}", "<think>why</think>", CALLED),
+        (f"<think>perhaps {CALL}</think>no", f"<think>perhaps {CALL}</think>no", []),
+        ('{"tool_calls": [{"function": {"name": "weather", "arg', "", [("weather", "{}")]),
+        (CALL[:-5], "", CALLED),
+        (f"{CALL} {CALL}", " ", CALLED * 2),
+        (CALL.replace("weather", "format_disk"), CALL.replace("weather", "format_disk"), []),
+        ('{"tool_calls": 3} is JSON', '{"tool_calls": 3} is JSON', []),
+        ('use {"tool": 1} or `{`', 'use {"tool": 1} or `{`', []),
+        ('```json\n{"a": 1}\n```', '```json\n{"a": 1}\n```', []),
+        ('at the end {"tool_ca', 'at the end {"tool_ca', []),
+    ],
+)
+def test_a_call_in_the_text_is_a_call(
+    text: str, shown: str, called: list[tuple[str, str]], size: int
+) -> None:
+    held = AnswerFilter("weather?", tools=("weather",))
+    assert fed(held, text, size) == shown
+    found = [(one["function"]["name"], one["function"]["arguments"]) for one in held.calls]
+    assert found == called
+    assert len({one["id"] for one in held.calls}) == len(called)
+    plain = AnswerFilter("weather?")
+    assert fed(plain, text, size) == text
+    assert not plain.calls
+
+
+@given(st.text(alphabet='{}"tool_calls: [`\n', max_size=60), st.integers(1, 9))
+@settings(max_examples=examples(200))
+def test_what_calls_nothing_passes_as_it_is(text: str, size: int) -> None:
+    assert fed(CallFilter(("weather",), ""), text, size) == text
+
+
+def test_a_call_in_a_stream_is_numbered_behind_the_others() -> None:
+    passing = AnswerStream("weather?", json_wanted=False, tools=("weather",))
+    chunks = [
+        chunk(tool_calls=[call("{}")]),
+        chunk(content=CALL[:20]),
+        chunk(content=CALL[20:]),
+        chunk(finish="stop"),
+    ]
+    for one in chunks:
+        passing.pass_on(one)
+    deltas = [one["choices"][0]["delta"] for one in chunks]
+    assert [call["index"] for one in deltas for call in one.get("tool_calls", ())] == [0, 1]
+    assert "".join(one.get("content") or "" for one in deltas) == ""
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    assert passing.called

@@ -69,6 +69,12 @@ async def test_the_parts_in_their_order(service: Harness) -> None:
     assert (question.role, question.content) == ("user", "when does gate number 7 open?")
 
 
+async def test_the_tools_to_try_first_are_named_first(service: Harness) -> None:
+    made = await build(service, "gate?", tools=("juggle", "web_search", "search_memory"))
+    (tools,) = [part.text for part in made.parts if part.name == "tool_rules"]
+    assert "search_memory, web_search, juggle" in tools
+
+
 async def test_in_the_language_of_the_question(service: Harness) -> None:
     made = await build(service, "מה הקוד של השער?")
     text = made.messages[0].content
