@@ -5,14 +5,15 @@ import contextlib
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from rayapp.core.errors import InvalidInput, TooLarge
+from rayapp.core.own_folder import own_folder
 from rayapp.documents.records import Block, BlockKind, Extracted
 from rayapp.documents.rules.kinds import (
     broken,
@@ -71,7 +72,7 @@ async def read_document(
     kind_of_name(name)
     checked_size(len(data), limits.bytes)
     order = {"name": name, "bytes": len(data), "ocr": ocr, "limits": asdict(limits)}
-    with tempfile.TemporaryDirectory(prefix="rayapp-read-") as folder:
+    with own_folder("rayapp-read-") as folder:
         async with _reader(folder) as process:
             try:
                 async with asyncio.timeout(limits.seconds):
@@ -81,7 +82,7 @@ async def read_document(
 
 
 @contextlib.asynccontextmanager
-async def _reader(folder: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def _reader(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """The process, in an empty folder and without our environment; gone at the end."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-B", "-m", "rayapp.documents.reader_process"),
@@ -93,7 +94,7 @@ async def _reader(folder: str) -> AsyncIterator[asyncio.subprocess.Process]:
         env={
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
-            "TMPDIR": folder,
+            "TMPDIR": str(folder),
             "MALLOC_ARENA_MAX": "1",
             "OMP_THREAD_LIMIT": "1",
         },

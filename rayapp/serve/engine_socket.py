@@ -12,14 +12,13 @@ import asyncio
 import contextlib
 import itertools
 import pickle
-import shutil
 import struct
-import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, Self
 
 from rayapp.core.errors import RayappError
+from rayapp.core.own_folder import own_folder
 
 # What the engine runs: (operation, arguments, seconds that its caller waits).
 Handler = Callable[[str, tuple[Any, ...], float], Awaitable[Any]]
@@ -43,6 +42,7 @@ class SocketServer:
         self._handler = handler
         self._server: asyncio.Server | None = None
         self._folder: Path | None = None
+        self._owned = contextlib.ExitStack()
         self._running: set[asyncio.Task[None]] = set()
         self._calls = asyncio.Semaphore(MAX_CALLS)
 
@@ -51,7 +51,7 @@ class SocketServer:
         if self._folder is None or not (self._folder / SOCKET_NAME).exists():
             await self.close()
             # Not in the data directory: the path of a socket has at most 107 bytes.
-            folder = Path(tempfile.mkdtemp(prefix="rayapp-"))
+            folder = self._owned.enter_context(own_folder("rayapp-engine-"))
             self._server = await asyncio.start_unix_server(
                 self._serve, folder / SOCKET_NAME, limit=BUFFER_BYTES
             )
@@ -63,8 +63,7 @@ class SocketServer:
             self._server.close()
         for task in self._running:
             task.cancel()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._owned.close()
         self._server = self._folder = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -25,6 +25,7 @@ from rayapp.local.stack import programs
 from rayapp.local.stack.front import CONFIG, Front, is_served
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.processes import members, stop_all
+from rayapp.local.stack.stack import down
 from rayapp.serve import haproxy_launch
 from tests.running import until
 from tests.support.ports import free_port
@@ -98,6 +99,7 @@ class Proxy:
         record = self.record()
         if haproxy_launch.alive(record.pid, record.started):
             os.kill(record.pid, signal.SIGKILL)
+        down(self.paths.data)
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
-import tempfile
+import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from rayapp.container.services import Container
 from rayapp.core.disk_space import DiskSpace
 from rayapp.core.errors import RayappError
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.own_folder import own_folder
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import Settings
@@ -87,9 +88,11 @@ def local_settings() -> Settings:
 @lru_cache(maxsize=1)
 def backup_folder() -> Path:
     """Of archives, one per test process; it goes with it."""
-    folder = tempfile.TemporaryDirectory(prefix="rayapp-backups-")
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
+    owned = contextlib.ExitStack()
+    folder = owned.enter_context(own_folder("rayapp-backups-"))
+    # A forked process ends without what is registered in `atexit`.
+    Finalize(None, owned.close, exitpriority=0)
+    return folder
 
 
 # A receipt is there when the answer is: what groups of them do is tested where they are.
