@@ -19,6 +19,7 @@ from rayapp.admin.storage_report import StorageReport
 from rayapp.admin.tenants import TenantsService
 from rayapp.admin.upkeep import UpkeepService
 from rayapp.api.services import Services
+from rayapp.assistant.commands.ledger import OrderLedger
 from rayapp.assistant.commands.service import CommandsService
 from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextReceipts, ContextService, Heard
@@ -472,6 +473,7 @@ class Container:
                     self.bank,
                     self.search,
                     self.texts.analyser,
+                    OrderLedger(self.memories, self.stores.events, clock=self.clock),
                     runtime=self.runtime,
                 ),
             ),

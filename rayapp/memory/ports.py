@@ -254,6 +254,10 @@ class Event:
 class EventStore(Protocol):
     async def add(self, event: Event) -> None: ...
     async def recent(self, scope: ReadScope, kind: str | None, limit: int) -> list[Event]: ...
+    async def of_conversation(
+        self, scope: ReadScope, conversation_id: str, kind: str
+    ) -> list[Event]:
+        """All that name it in their data, newest first."""
 
 
 class UserRows(Protocol):

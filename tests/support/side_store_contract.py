@@ -124,6 +124,27 @@ class EventContract:
         assert await stores.events.recent(DANA, None, 1) == [by_id["e-0"]]
         assert await stores.events.recent(DANA, None, 0) == []
 
+    async def test_those_of_a_conversation_are_mine_of_one_kind_newest_first(
+        self, stores: Stores
+    ) -> None:
+        now = datetime.now(UTC).replace(microsecond=0)
+        events = [
+            Event(
+                event_id=f"e-{n}",
+                user_id="noa" if n == 3 else "dana",
+                kind="archive" if n == 4 else "ordered",
+                at=now - timedelta(minutes=n),
+                data={} if n == 5 else {"conversation_id": "c-2" if n == 2 else "c-1", "n": n},
+            )
+            for n in (2, 1, 0, 3, 4, 5)
+        ]
+        for event in events:
+            await stores.events.add(event)
+        by_id = {event.event_id: event for event in events}
+        found = await stores.events.of_conversation(DANA, "c-1", "ordered")
+        assert found == [by_id["e-0"], by_id["e-1"]]
+        assert await stores.events.of_conversation(DANA, "c-3", "ordered") == []
+
 
 class LeaseContract:
     async def test_one_holder_until_release_and_the_fence_grows(self, stores: Stores) -> None:

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
+from rayapp.assistant.commands.ledger import OrderLedger
 from rayapp.assistant.commands.rules import (
-    LONGEST,
     Command,
     Kind,
     Performed,
@@ -48,7 +48,8 @@ _Doing = Callable[[WriteScope, Command, ContextRequest], Awaitable[Performed]]
 
 class CommandsService:
     """Never raises: a context is given in any case. A message that comes again finds its orders
-    done: the same text is known, and what was removed is not found again."""
+    done: the same text is known, and what was removed is not found again. One that comes with other
+    words has what it no longer orders taken back first."""
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class CommandsService:
         bank: MemoryBankService,
         search: SearchService,
         analyser: Analyser,
+        ledger: OrderLedger,
         *,
         runtime: Runtime,
     ) -> None:
@@ -63,6 +65,7 @@ class CommandsService:
         self._bank = bank
         self._search = search
         self._analyser = analyser
+        self._ledger = ledger
         self._metrics = runtime.metrics
         self._disk = runtime.disk
         self._doing: Mapping[Kind, _Doing] = {
@@ -78,13 +81,17 @@ class CommandsService:
     async def perform(self, scope: ReadScope, request: ContextRequest) -> tuple[Performed, ...]:
         """What the message orders, in its order; a key that may not write only has its goals
         listed."""
-        if len(request.query) > LONGEST:
-            return ()
+        commands, writer = commands_of(request.query), WriteScope(scope.user_id)
+        if request.recorder is not None:
+            try:
+                await self._ledger.take_back(writer, request, commands)
+            except RayappError as error:
+                log.warning("what a message ordered before stays done: %s", error.code)
         done = []
-        for command in commands_of(request.query):
+        for command in commands:
             if request.recorder is None and command.kind != "list_goals":
                 continue
-            found = await self._perform(WriteScope(scope.user_id), command, request)
+            found = await self._perform(writer, command, request)
             self._metrics.count("commands", kind=command.kind, status=found.status)
             done.append(found)
         return tuple(done)
@@ -101,7 +108,7 @@ class CommandsService:
             return Performed(command, "refused")
 
     async def _add(self, scope: WriteScope, command: Command, request: ContextRequest) -> Performed:
-        said = command.text
+        said, order = command.text, command
         if command.kind == "save_learning":
             answers = [one.content for one in request.recent if one.role == "assistant"]
             said = takeaway_of(said, answers)
@@ -124,6 +131,8 @@ class CommandsService:
         status: Result = "known" if kept.status == "duplicate" else "stored"
         if kept.memory_id is None:
             return Performed(command, "refused")
+        if status == "stored":
+            await self._ledger.note(scope, request, order, kept.memory_id)
         return Performed(command, status, (await self._memories.get(scope.own, kept.memory_id),))
 
     async def _list_goals(
@@ -133,21 +142,25 @@ class CommandsService:
         return Performed(command, "listed", tuple(found.items))
 
     async def _remove_goal(
-        self, scope: WriteScope, command: Command, _: ContextRequest
+        self, scope: WriteScope, command: Command, request: ContextRequest
     ) -> Performed:
         goals = (await self._bank.listed(scope.own, GOAL, LOOKED_AT)).items
 
         async def unlist(item: MemoryItem) -> None:
             await self._bank.unlist(scope, GOAL, item.memory_id)
+            await self._ledger.note(scope, request, command, item.memory_id, off=GOAL)
 
         return await self._removed(scope, command, goals, unlist)
 
-    async def _forget(self, scope: WriteScope, command: Command, _: ContextRequest) -> Performed:
+    async def _forget(
+        self, scope: WriteScope, command: Command, request: ContextRequest
+    ) -> Performed:
         asked = SearchQuery(query=command.text, limit=HITS, tiers=FORGETTABLE, receipt=False)
         hits = (await self._search.search(scope.own, asked)).hits
 
         async def archive(item: MemoryItem) -> None:
             await self._memories.archive(scope, item.memory_id, reason=REASON)
+            await self._ledger.note(scope, request, command, item.memory_id)
 
         return await self._removed(scope, command, [hit.item for hit in hits], archive)
 

@@ -25,8 +25,6 @@ from rayapp.memory.service import MemoriesService
 
 # Memories of one transaction, and of one page.
 PAGE = 200
-# Notes of additions to memories that are looked through, the newest.
-NOTES = 5_000
 # Tries to let the graphs forget at once; another process may settle the same rows.
 TRIES = 5
 PAUSE_S = 0.05
@@ -148,9 +146,8 @@ class Unlearning:
     ) -> None:
         """Memories of elsewhere that say more because of it say what they said before, unless they
         were changed again since."""
-        for note in await self._events.recent(scope.own, EXTENDED, NOTES):
-            said = (note.data.get("conversation_id"), note.data.get("message_id"))
-            if said[0] != conversation_id or message_id not in (None, said[1]):
+        for note in await self._events.of_conversation(scope.own, conversation_id, EXTENDED):
+            if message_id not in (None, note.data.get("message_id")):
                 continue
             item = await self._items.get(scope.own, note.memory_id or "")
             if item is None or item.memory_id != note.memory_id:

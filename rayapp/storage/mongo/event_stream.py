@@ -41,6 +41,16 @@ class MongoEventStore:
         where: dict[str, Any] = {**mine(scope)}
         if kind is not None:
             where["kind"] = kind
+        return await self._newest_first(where, limit)
+
+    async def of_conversation(
+        self, scope: ReadScope, conversation_id: str, kind: str
+    ) -> list[Event]:
+        where = {**mine(scope), "data.conversation_id": conversation_id, "kind": kind}
+        return await self._newest_first(where, 0)
+
+    async def _newest_first(self, where: dict[str, Any], limit: int) -> list[Event]:
+        """`limit` 0: all."""
         order = [("at", DESCENDING), ("event_id", DESCENDING)]
         with translated():
             cursor = self._events.find(where, sort=order, limit=limit)

@@ -110,6 +110,12 @@ class InMemoryEventStore:
         found.sort(key=lambda event: (event.at, event.event_id), reverse=True)
         return found[: max(0, limit)]
 
+    async def of_conversation(
+        self, scope: ReadScope, conversation_id: str, kind: str
+    ) -> list[Event]:
+        found = await self.recent(scope, kind, len(self._events))
+        return [one for one in found if one.data.get("conversation_id") == conversation_id]
+
 
 class InMemoryLeaseStore:
     def __init__(self, clock: Clock) -> None:

@@ -64,15 +64,107 @@ async def test_a_prefetch_does_it_and_a_key_that_only_reads_does_not(
 async def test_what_is_forgotten_twice_stays_removed_and_what_is_unclear_stays(
     api: httpx.AsyncClient,
 ) -> None:
-    for text in ("remember that I live in Haifa", "remember that I park in Eilat street"):
-        await api.post("/api/hooks/exchange", json=exchange(text))
+    told = ("remember that I live in Haifa", "remember that I park in Eilat street")
+    for n, text in enumerate(told):
+        await api.post("/api/hooks/exchange", json=exchange(text) | {"message_id": f"m-0{n}"})
     order = exchange("forget that I live in Haifa")
     for _ in range(2):
         (done,) = (await api.post("/api/hooks/exchange", json=order)).json()["intents"]["commands"]
         assert done["status"] == "removed"
-    other = exchange("forget that I live in Akko")
+    other = exchange("forget that I live in Akko") | {"message_id": "m-2"}
     (done,) = (await api.post("/api/hooks/exchange", json=other)).json()["intents"]["commands"]
     assert (done["status"], done["memory_ids"]) == ("not_found", [])
+
+
+async def ordered(
+    api: httpx.AsyncClient, question: str, conversation: str = "c-1"
+) -> list[dict[str, Any]]:
+    """What became of the orders of message m-1, with these words."""
+    body = exchange(question) | {"conversation_id": conversation}
+    found = (await api.post("/api/hooks/exchange", json=body)).json()
+    commands: list[dict[str, Any]] = found["intents"]["commands"]
+    return commands
+
+
+async def state_of(api: httpx.AsyncClient, memory_id: str) -> str:
+    found = await api.get(f"/api/memory/items/{memory_id}")
+    return str(found.json()["memory"]["status"]) if found.status_code == 200 else "gone"
+
+
+EDITED = [
+    ("add goal: run a marathon", "add goal: swim a mile", "swim a mile"),
+    ("הוסף מטרה: לרוץ מרתון", "הוסף מטרה: לשחות קילומטר", "לשחות קילומטר"),
+    ("add goal: run a marathon", "add goal: Run a marathon", "Run a marathon"),
+]
+
+
+@pytest.mark.parametrize(("first", "then", "text"), EDITED)
+async def test_an_edited_message_orders_what_it_says_now(
+    api: httpx.AsyncClient, first: str, then: str, text: str
+) -> None:
+    (done,) = await ordered(api, first)
+    (instead,) = await ordered(api, then)
+    assert instead["status"] == "stored"
+    assert await goals(api) == [text]
+    assert await state_of(api, done["memory_ids"][0]) == "gone"
+    assert await ordered(api, "How are you today? מה שלומך היום?") == []
+    assert await goals(api) == []
+    assert [one["status"] for one in await ordered(api, first)] == ["stored"]
+    assert len(await goals(api)) == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "order"),
+    [
+        ("remember that I live in Haifa", "forget that I live in Haifa"),
+        ("תזכור שאני גר בחיפה", "תשכח שאני גר בחיפה"),
+        ("add goal: run a marathon", "remove goal: run a marathon"),
+        ("הוסף מטרה: לרוץ מרתון", "הסר מטרה: לרוץ מרתון"),
+    ],
+)
+async def test_what_an_edited_message_removed_is_back(
+    api: httpx.AsyncClient, told: str, order: str
+) -> None:
+    ((memory_id,),) = [one["memory_ids"] for one in await ordered(api, told, "c-0")]
+    for _ in range(2):
+        assert [one["status"] for one in await ordered(api, order)] == ["removed"]
+        assert await state_of(api, memory_id) == "archived"
+        assert await ordered(api, "How are you today?") == []
+        assert await state_of(api, memory_id) == "active"
+
+
+async def test_a_goal_that_is_more_than_a_goal_is_on_its_list_again(api: httpx.AsyncClient) -> None:
+    body = {"content": "run a marathon", "tags": ["goal", "context"]}
+    stored = (await api.post("/api/memory/memory-bank", json=body)).json()
+    assert await goals(api) == ["run a marathon"], stored
+    await ordered(api, "remove goal: run a marathon")
+    assert await goals(api) == []
+    await ordered(api, "How are you today?")
+    assert await goals(api) == ["run a marathon"]
+
+
+async def test_an_edit_keeps_what_is_still_ordered_and_what_others_did(
+    api: httpx.AsyncClient,
+) -> None:
+    (kept,) = await ordered(api, "add goal: run a marathon")
+    (same, more) = await ordered(api, "Please add goal: run a marathon. Add goal: swim a mile.")
+    assert (same["status"], same["memory_ids"]) == ("known", kept["memory_ids"])
+    edit = {"text": "swim two miles", "reason": "mine"}
+    await api.patch(f"/api/memory/items/{more['memory_ids'][0]}", json=edit)
+    (elsewhere,) = await ordered(api, "add goal: read a book", "c-2")
+    await ordered(api, "How are you today?")
+    assert await state_of(api, kept["memory_ids"][0]) == "gone"
+    assert await state_of(api, more["memory_ids"][0]) == "active"
+    assert await state_of(api, elsewhere["memory_ids"][0]) == "active"
+
+
+async def test_a_goal_that_was_known_before_stays_when_the_message_is_edited(
+    api: httpx.AsyncClient,
+) -> None:
+    await ordered(api, "add goal: run a marathon", "c-0")
+    assert [one["status"] for one in await ordered(api, "add goal: run a marathon")] == ["known"]
+    await ordered(api, "How are you today?")
+    assert await goals(api) == ["run a marathon"]
 
 
 async def test_the_prompt_says_what_the_message_asks_for(api: httpx.AsyncClient) -> None:
