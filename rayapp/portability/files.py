@@ -5,8 +5,9 @@ import hashlib
 import os
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Protocol
@@ -19,6 +20,8 @@ from rayapp.portability.rules.kinds import Format
 NAME = re.compile(r"^rayapp-export-[0-9TZ-]{10,40}\.(zip|json)$")
 # A file that is written; it has its name when it is whole.
 UNFINISHED = ".part"
+# One that nobody wrote to for so long was left by a death, seconds: no export lasts longer.
+ABANDONED_S = 3600.0
 USERS, TENANTS = "users", "tenants"
 
 
@@ -49,10 +52,11 @@ class ArchiveFiles:
         self._folder = folder
 
     async def keep(self, user_id: str, name: str, chunks: AsyncIterator[bytes]) -> KeptArchive:
-        """Write one whole; what a death leaves is no archive."""
+        """Write one whole; what a death leaves is no archive, and goes with a later one."""
         folder = self._of(user_id)
         unfinished = folder / (name + UNFINISHED)
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+        await asyncio.to_thread(_remove_abandoned, folder)
         try:
             with await asyncio.to_thread(private_file, unfinished) as file:
                 async for chunk in chunks:
@@ -69,7 +73,8 @@ class ArchiveFiles:
         return await asyncio.to_thread(self._list, user_id)
 
     async def cleanup(self, user_id: str, keep: int) -> list[KeptArchive]:
-        """Remove all but the newest `keep`; which went."""
+        """Remove all but the newest `keep`, and what deaths left; which went."""
+        await asyncio.to_thread(_remove_abandoned, self._of(user_id))
         gone = (await self.kept(user_id))[keep:]
         for one in gone:
             await asyncio.to_thread((self._of(user_id) / one.name).unlink, missing_ok=True)
@@ -114,6 +119,14 @@ class ArchiveFiles:
             return []
         found = [_kept(path) for path in folder.iterdir() if NAME.fullmatch(path.name)]
         return sorted(found, key=lambda one: one.name, reverse=True)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    before = time.time() - ABANDONED_S
+    for path in folder.glob(f"*{UNFINISHED}"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < before:
+                path.unlink()
 
 
 def _hashed(name: str) -> str:

@@ -1,0 +1,41 @@
+"""Archives on disk: what a death left goes later, what is being written stays."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from rayapp.portability.files import ABANDONED_S, UNFINISHED, ArchiveFiles
+
+NAMES = [f"rayapp-export-2026-05-06T07-08-0{second}-000000Z.zip" for second in range(4)]
+
+
+async def chunks() -> AsyncIterator[bytes]:
+    yield b"PK"
+
+
+def aged(folder: Path) -> tuple[Path, Path, Path]:
+    """An old archive, one that a death left, and one that is written."""
+    (whole,) = folder.rglob(NAMES[0])
+    left, written = (whole.with_name(name + UNFINISHED) for name in NAMES[1:3])
+    for path, age_s in ((left, ABANDONED_S + 5), (written, ABANDONED_S - 60), (whole, 1e7)):
+        path.write_bytes(b"half")
+        os.utime(path, (time.time() - age_s,) * 2)
+    return whole, left, written
+
+
+@pytest.mark.parametrize("by", ["keep", "cleanup"])
+async def test_what_a_death_left_goes_and_what_is_written_stays(tmp_path: Path, by: str) -> None:
+    files = ArchiveFiles(tmp_path)
+    await files.keep("דנה", NAMES[0], chunks())
+    whole, left, written = aged(tmp_path)
+    if by == "keep":
+        await files.keep("דנה", NAMES[3], chunks())
+    else:
+        await files.cleanup("דנה", 1)
+        await files.cleanup("noa", 1)  # who never kept one
+    assert (left.exists(), written.exists(), whole.exists()) == (False, True, True)
