@@ -20,6 +20,7 @@ import uvicorn
 
 from rayapp.core.errors import ConfigError
 from rayapp.local.stack import stack
+from rayapp.local.stack.paths import StackPaths
 from tests.running import RunningService, output_of, started, until
 from tests.support.model_server import ModelServer
 from tests.support.ports import free_port
@@ -92,6 +93,15 @@ def test_after_the_reindex_the_new_model_serves(moved: RunningService) -> None:
         assert body["results"][0]["score_summary"]["vector_rank"] is not None
         config = http.get("/api/memory/diagnostics").json()["embedding_config"]
         assert (config["model"], config["dimension"]) == ("other-model", DIMS)
+
+
+def test_a_replica_that_waited_for_the_reindex_left_no_connection_open(
+    moved: RunningService,
+) -> None:
+    logs = StackPaths.of(moved.folder).ray_session_logs / "serve"
+    said = [path.read_text(errors="replace") for path in logs.glob("replica_*_indexer_*.log")]
+    assert said
+    assert not any("Task was destroyed" in text for text in said)
 
 
 @pytest.mark.parametrize(

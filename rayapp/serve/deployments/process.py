@@ -103,6 +103,7 @@ class Process:
         self._embedder = query_embedder(settings, embedding, self.metrics)
         self._reranker = reranker
         self._tasks: set[asyncio.Task[None]] = set()
+        self._clients: tuple[bootstrap.Stores, VectorIndex] | None = None
 
     def start(self, when_open: Callable[[Container], None]) -> None:
         """Open in the background; needs a running loop. `when_open` is called once, at the end."""
@@ -129,19 +130,22 @@ class Process:
         calm_collector()
 
     async def _container(self) -> Container:
-        stores = bootstrap.Stores(self.settings)
+        if self._clients is None:
+            # For all tries: clients connect again by themselves, and each try's own would stay.
+            self._clients = bootstrap.Stores(self.settings), vector_index(self.settings)
+        stores, index = self._clients
         await stores.items.ensure_schema()
         problems = self.startup.problems
         container = Container(
             bootstrap.runtime_of(self.settings, self.metrics, problems=problems),
             stores,
-            index=vector_index(self.settings),
+            index=index,
             embedder=self._embedder,
             model=await self._embedder.info(),
             launcher=RayJobLauncher(self.settings),
             reranker=self._reranker,
         )
-        index, schema = container.index, container.schema
+        schema = container.schema
 
         async def open_index() -> None:
             """Also onto a collection that a reindex filled for the model of this process."""

@@ -33,12 +33,11 @@ from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, first
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.memory_store import Known, refused_positions, same_texts
 from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
+from rayapp.storage.mongo.raw_rows import raw_pages
 from rayapp.storage.mongo.rows import from_row, to_row
 from rayapp.storage.mongo.user_rows import delete_items
 
 Document = dict[str, Any]
-# Rows of one page of an export: a few hundred KB.
-PAGE = 500
 # The snapshot is older than the server keeps (minSnapshotHistoryWindowInSeconds, 5 minutes).
 SNAPSHOT_CODES = frozenset({239, 246})
 # What grows in a conversation that goes on.
@@ -62,16 +61,8 @@ class MongoRowReader:
         rows = self._database.collection(collection.name)
         try:
             with translated(passing=OperationFailure):
-                cursor = rows.find(where, left_out, batch_size=PAGE, session=self._session)
-                async with cursor:
-                    page: list[Row] = []
-                    async for row in cursor:
-                        page.append(row)
-                        if len(page) == PAGE:
-                            yield page
-                            page = []
-                    if page:
-                        yield page
+                async for page, _ in raw_pages(rows, where, left_out, self._session):
+                    yield page
         except OperationFailure as error:
             if error.code in SNAPSHOT_CODES:
                 raise Conflict(
