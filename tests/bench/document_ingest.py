@@ -16,8 +16,8 @@ import os
 import random
 import sys
 import time
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,12 @@ from rayapp.client import Memory, MemoryClient
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import percentile
 from tests.bench.arguments import bench_parser, positive, positive_number
-from tests.bench.document_readers import SAME_TEXT, long_pdf, paragraphs_of
+from tests.bench.document_readers import SAME_TEXT, pages_of, paragraphs_of
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.faults import stack_of
 from tests.bench.texts import facts
 from tests.bench.wire import Connection
+from tests.support.pdf_files import drawn_pdf
 
 SEARCH = "/api/memory/search"
 # The bars of the product: seconds for 500 pages on two cores, and how much slower searches may be.
@@ -96,6 +97,16 @@ async def filled(client: MemoryClient, arguments: argparse.Namespace) -> list[tu
     return asked
 
 
+def paragraphs(known: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Headings and texts without end, no two alike: what pages repeat is left out as a header."""
+    random_ = random.Random(7)
+    for number in count(1):
+        heading, body = known[number % len(known)]
+        words = body.split()
+        random_.shuffle(words)
+        yield f"{heading} {number}", " ".join(words)
+
+
 async def measured(url: str, arguments: argparse.Namespace, pdf: Path, line: str) -> dict[str, Any]:
     async with MemoryClient(url, timeout_s=120) as client:
         searches = Searches(url, await filled(client, arguments), arguments.rate)
@@ -115,7 +126,7 @@ async def measured(url: str, arguments: argparse.Namespace, pdf: Path, line: str
             "status": book.status,
             "chunks": book.processing_stats.total_chunks,
             "seconds": round(taken_s, 1),
-            "found": any(line[:40] in " ".join(hit.content.split()) for hit in found.results),
+            "found": any(line in " ".join(hit.content.split()) for hit in found.results),
             "failed_searches": searches.failed,
             "searches": {
                 name: {
@@ -158,11 +169,12 @@ def table(report: dict[str, Any]) -> Table:
 def _run(arguments: argparse.Namespace) -> int:
     folder = Path(os.environ["RAYAPP_REALDATA"]) / "documents"
     known = paragraphs_of((folder / "he" / SAME_TEXT).read_text(encoding="utf-8"))
-    case = long_pdf(known, arguments.pages)
-    line = known[len(known) // 2][1][:120]
+    pages = list(islice(pages_of(paragraphs(known)), arguments.pages))
+    # A line of the body, on a page in the middle.
+    line = pages[len(pages) // 2][2][0]
     with stack_of(arguments) as service:
-        pdf = service.folder / case.name
-        pdf.write_bytes(case.data)
+        pdf = service.folder / "long.pdf"
+        pdf.write_bytes(drawn_pdf(pages))
         report = asyncio.run(measured(service.url, arguments, pdf, line))
     report["load_average"] = round(os.getloadavg()[0], 1)
     console = Console()

@@ -20,7 +20,7 @@ import re
 import resource
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -191,7 +191,7 @@ def _rtf(paragraphs: Sequence[tuple[str, str]]) -> str:
     return f"{{\\rtf1\\ansi{{\\stylesheet{{\\s1 heading 1;}}}}{body}{rows}\\pard\\par}}"
 
 
-def pages_of(paragraphs: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, float]]]:
+def pages_of(paragraphs: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, float]]]:
     """Lines of pages, headings larger."""
     lines: list[tuple[str, float]] = []
     for heading, body in paragraphs:

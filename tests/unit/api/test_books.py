@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import httpx
 import pytest
+from starlette.formparsers import MultiPartParser
 
 from rayapp.api.hebrew_errors import SENTENCES
+from rayapp.api.routes.books import FORM_PIECE_BYTES
 from rayapp.core.errors import InvalidInput
 from rayapp.documents.rules.library import book_id_of, sha256_of
 from rayapp.memory.scope import ReadScope
@@ -37,6 +40,31 @@ async def test_an_upload_is_kept_and_listed(api: httpx.AsyncClient, path: str) -
     assert (answer.status_code, body["task_id"]) == (200, body["book_id"])
     (book,) = (await api.get(BOOKS)).json()["books"]
     assert (book["title"], book["author"], book["status"]) == ("ספר חדש", "דנה", "pending")
+
+
+async def test_others_have_turns_while_a_large_form_is_read(
+    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two pieces of the form that the parser is given."""
+    turns, seen = 0, []
+    write = MultiPartParser.on_part_data
+
+    def noted(parser: MultiPartParser, data: bytes, start: int, end: int) -> None:
+        seen.append(turns)
+        write(parser, data, start, end)
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    monkeypatch.setattr(MultiPartParser, "on_part_data", noted)
+    beside = asyncio.create_task(other())
+    answer = await send(api, b"A line of a long text.\n" * 60_000)
+    beside.cancel()
+    assert answer.status_code == 200
+    assert len(set(seen)) >= 23 * 60_000 // FORM_PIECE_BYTES
 
 
 async def test_what_is_here_already_is_a_duplicate(api: httpx.AsyncClient, books: None) -> None:
