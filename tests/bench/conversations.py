@@ -23,6 +23,7 @@ import httpx
 import orjson
 from rich.console import Console
 
+from jobs.suites.runner import SETTLED_S
 from rayapp.assistant.conversations.rules import exchange_id
 from rayapp.assistant.history.rules import first_words
 from rayapp.assistant.ports import KeptTurn, TurnRecord
@@ -49,6 +50,8 @@ CALLS, DELETED = 200, 20
 AT_ONCE = 16  # conversations that are filled side by side
 HELD = 100_000  # memories of a user that are held: all of them here
 BATCH = 500  # memories of one call
+# Until a view of so many memories is tried again and made, seconds.
+VIEW_S = 15.0
 NOT_COUNTED = {CHANGES, DELETIONS, LEASES}
 
 
@@ -166,7 +169,12 @@ async def asked(service: MongoService, database: MongoDatabase, args: Any) -> di
             "search": search,
             "prompt": prompt,
         }
-        report: dict[str, Any] = {name: await timed(CALLS, call) for name, call in calls.items()}
+        # Of whom much was written a moment ago, the index is asked (decision 0055).
+        report: dict[str, Any] = {"prompt_after_import": await timed(CALLS // 5, prompt)}
+        for pause_s in (SETTLED_S, VIEW_S):
+            await asyncio.sleep(pause_s)
+            await prompt(0)
+        report |= {name: await timed(CALLS, call) for name, call in calls.items()}
         gone = [named(number) for number in range(0, args.conversations, 50)][:DELETED]
         await service.settle()
         before, _ = await rows(database, gone)
