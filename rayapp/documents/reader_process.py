@@ -3,12 +3,14 @@
 First the limits, then everything else. It may read its own installation, and writes nothing.
 """
 
+import contextlib
 import importlib
 import os
 import resource
 import signal
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
@@ -57,14 +59,15 @@ REFUSED = frozenset(
 
 # Searches come before reading.
 NICENESS = 15
+AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def main() -> None:
     pipe = sys.stdin.buffer
     order = orjson.loads(pipe.readline())
     limits = order["limits"]
+    make_nice()
     limit_process(limits)
-    os.nice(NICENESS)
     try:
         _read(_whole(pipe, order["bytes"]), order)
     except InvalidInput as error:
@@ -74,6 +77,14 @@ def main() -> None:
     except BaseException:  # noqa: BLE001  # of a hostile file, whatever a library says of it: panics too
         _refuse(broken())
     sys.stdout.buffer.flush()
+
+
+def make_nice() -> None:
+    """Within the session, and the session among others: Linux shares out among sessions first
+    (autogroups), so that niceness in one of its own says nothing to searches."""
+    os.nice(NICENESS)
+    with contextlib.suppress(OSError):  # no such kernel, or not allowed
+        AUTOGROUP.write_text(str(NICENESS))
 
 
 def limit_process(limits: Mapping[str, Any]) -> None:

@@ -98,9 +98,7 @@ async def _reader(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
             "MALLOC_ARENA_MAX": "1",
             "OMP_THREAD_LIMIT": "1",
         },
-        # A group, to be ended as one, and no session: where sessions share the processor
-        # (autogroups of Linux), niceness counts within one only, and its half would be searches'.
-        process_group=0,
+        start_new_session=True,
     )
     try:
         yield process
