@@ -209,12 +209,13 @@ class MemoryStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A write that a search may show; it may be under way. `at` grows with the server's time,
-    `points` are what it names."""
+    """A write that a search may show. `at` grows with the server's time, `points` are what it
+    names. `done`: it is there; otherwise it may be under way."""
 
     key: str
     at: int
     points: tuple[str, ...]
+    done: bool = False
 
     @property
     def of_graphs(self) -> bool:

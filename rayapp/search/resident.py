@@ -31,7 +31,7 @@ from rayapp.index.rules.points import (
     was_embedded,
 )
 from rayapp.memory.item import MemoryItem, Status
-from rayapp.memory.ports import ChangeLog, Changes, MemoryStore
+from rayapp.memory.ports import Change, ChangeLog, Changes, MemoryStore
 from rayapp.memory.rules.filtering import is_coming
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.search.priors import is_bare
@@ -42,11 +42,12 @@ from rayapp.text.passages import passages_of
 
 log = logging.getLogger("rayapp.search")
 # A write is noted before it is done: what it names is read again for this long, more than a write
-# may take. What is written in one transaction with its note is there when that is.
+# may take. Not of a note that says that it is done: then it is read once more.
 SETTLE_S = 15.0
-# Notes of one look, and memories that a search reads again, 0.04 ms each. A user of whom more was
-# written just now is searched in the index.
-MOST_CHANGES, MOST_POINTS = 500, 300
+# Notes of one look, and memories that a search reads again, 0.04 ms each. Of a user of whom more
+# was written just now the view is brought up to date beside searches, which ask the index
+# meanwhile; from `MOST_BEHIND` on it is made anew.
+MOST_CHANGES, MOST_POINTS, MOST_BEHIND = 500, 300, 5_000
 # Memories that wait for the index, whose words are read here: 0.2 ms each, a long text 8 ms. After
 # an import the index answers until it has caught up.
 MOST_WAITING = 100
@@ -75,6 +76,8 @@ class _Held:
     Attributes:
         bare: the user has no graph.
         until: the server's time of that look.
+        seen: notes of that look, and whether the write was done.
+        behind: so much was written that it is read beside searches.
     """
 
     view: UserView
@@ -82,12 +85,13 @@ class _Held:
     built: float
     asked: float
     until: int
-    seen: frozenset[str]
+    seen: frozenset[tuple[str, bool]]
     nbytes: int = 0
+    behind: asyncio.Task[None] | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def see(self, look: Changes) -> None:
-        self.until, self.seen = look.until, frozenset(one.key for one in look.found)
+        self.until, self.seen = look.until, _seen(look)
 
 
 class Seen(NamedTuple):
@@ -168,7 +172,7 @@ class ResidentViews:
     def last_seen(self, scope: ReadScope, where: ItemFilter) -> Seen | None:
         """The user's view as it is held, which the primary store may say more about by now."""
         held = self._users.get(scope.user_id)
-        if held is None or not self._serves(scope, where):
+        if held is None or held.behind is not None or not self._serves(scope, where):
             return None
         return Seen(held.view, held.view.changed, held.bare)
 
@@ -199,30 +203,65 @@ class ResidentViews:
             return None
         held.asked = now
         # Of a view that was just made as well: it may have begun before this search did.
-        return held.view if await self._is_current(user_id, held, now) else None
+        return held.view if await self._is_current(user_id, held) else None
 
-    async def _is_current(self, user_id: str, held: _Held, now: float) -> bool:
+    async def _is_current(self, user_id: str, held: _Held) -> bool:
         """Whether the view has all that the store says; what is new to it is read."""
+        if held.behind is not None:
+            return False
         look = await self._changes.since(user_id, held.until, MOST_CHANGES)
-        settled = self._changes.before(look.until, SETTLE_S)
-        fresh = [one for one in look.found if one.key not in held.seen or one.at > settled]
+        fresh = [
+            one
+            for one in look.found
+            if (one.key, one.done) not in held.seen or self._may_be_under_way(one, look)
+        ]
         if not fresh:
             held.see(look)
             return True
         held.bare = held.bare and not any(one.of_graphs for one in fresh)
         points = {point_id for one in fresh for point_id in one.points}
-        applied = False
-        if len(look.found) < MOST_CHANGES and len(points) <= MOST_POINTS:
-            async with held.lock:
-                # Whoever reads last writes last: no search lays an older state over a newer one.
-                applied = await self._apply(held, user_id, points)
-        if not applied:
-            self._users.pop(user_id, None)
-            self._cold[user_id] = now + RETRY_S
-            return False
+        if len(look.found) == MOST_CHANGES or len(points) > MOST_BEHIND:
+            self._forget(user_id, held)
+        elif len(points) <= MOST_POINTS:
+            return await self._brought_up(user_id, held, look, points)
+        elif held.behind is None:
+            held.behind = asyncio.create_task(self._catch_up(user_id, held, look, points))
+        return False
+
+    async def _catch_up(self, user_id: str, held: _Held, look: Changes, points: Set[str]) -> None:
+        try:
+            async with self._builds:
+                await self._brought_up(user_id, held, look, points)
+        except (DependencyDown, DeadlineExceeded) as error:
+            log.info("a view is not brought up to date now: %s", error.message)
+            self._forget(user_id, held)
+        except Exception:  # as of one that is made
+            log.exception("a view was not brought up to date")
+            self._forget(user_id, held)
+        finally:
+            held.behind = None
+
+    async def _brought_up(self, user_id: str, held: _Held, look: Changes, points: Set[str]) -> bool:
+        """Read again what changed; False, and the view is gone, when the index lacks some of it."""
+        ids = list(points)
+        async with held.lock:
+            # Whoever reads last writes last: no search lays an older state over a newer one.
+            for begin in range(0, len(ids), BATCH):
+                if not await self._apply(held, user_id, frozenset(ids[begin : begin + BATCH])):
+                    self._forget(user_id, held)
+                    return False
         held.see(look)
         self._resize(user_id, held)
         return True
+
+    def _forget(self, user_id: str, held: _Held) -> None:
+        """For some seconds the index answers, before the view is made anew."""
+        if self._users.get(user_id) is held:
+            del self._users[user_id]
+        self._cold[user_id] = self._clock.monotonic() + RETRY_S
+
+    def _may_be_under_way(self, change: Change, look: Changes) -> bool:
+        return not change.done and change.at > self._changes.before(look.until, SETTLE_S)
 
     async def _first(self, user_id: str, now: float) -> _Held | None:
         """Of a user that is not held; None: it is not made in the time that a search waits."""
@@ -290,8 +329,7 @@ class ResidentViews:
             view = await asyncio.to_thread(UserView, rows, self.schema.dims)
         else:
             view = UserView(rows, self.schema.dims)
-        seen = frozenset(one.key for one in look.found)
-        return _Held(view, bare, now, now, look.until, seen)
+        return _Held(view, bare, now, now, look.until, _seen(look))
 
     async def _apply(self, held: _Held, user_id: str, points: Set[str]) -> bool:
         """Read again what changed; False when the index does not have what the store says."""
@@ -372,8 +410,8 @@ class ResidentViews:
 
     def _young(self, look: Changes) -> set[str]:
         """Points whose write may still be under way."""
-        settled = self._changes.before(look.until, SETTLE_S)
-        return {point_id for one in look.found if one.at > settled for point_id in one.points}
+        young = [one for one in look.found if self._may_be_under_way(one, look)]
+        return {point_id for one in young for point_id in one.points}
 
     def _resize(self, user_id: str, held: _Held) -> None:
         """Count its bytes anew; those that were asked for longest ago make room."""
@@ -385,6 +423,10 @@ class ResidentViews:
                 break
             total -= self._users.pop(oldest).nbytes
         self._metrics.gauge("view_bytes", total)
+
+
+def _seen(look: Changes) -> frozenset[tuple[str, bool]]:
+    return frozenset((one.key, one.done) for one in look.found)
 
 
 def _row(item: MemoryItem, points: Sequence[StoredPoint]) -> Row:

@@ -10,13 +10,22 @@ from typing import Any
 import pytest
 
 from rayapp.container.services import Container
+from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import NewMemory
+from rayapp.memory.scope import ReadScope
 from rayapp.search import resident
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import MongoDatabase
-from rayapp.storage.mongo.indexes import ITEMS
+from rayapp.storage.mongo.indexes import CHANGES, ITEMS
 from tests.support.engine_container import engine_container
-from tests.support.resident_contract import ME, MINE, NOT_REMEMBERED, ResidentContract, asked
+from tests.support.resident_contract import (
+    ME,
+    MINE,
+    NOT_REMEMBERED,
+    QUESTIONS,
+    ResidentContract,
+    asked,
+)
 
 pytestmark = pytest.mark.engine
 
@@ -43,6 +52,36 @@ class TestOnServers(ResidentContract):
         )
         await database.close()
         assert [one.tags for one, _ in (await asked(container))[0]] == [("late",)]
+
+    async def test_what_was_written_in_a_block_is_read_once_more_and_never_again(
+        self, container: Container, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(resident, "SETTLE_S", 15.0)
+        await container.memories.store(ME, NewMemory(text="the boiler is off"))
+        item = (await asked(container))[0][0][0]
+        reads = list[list[str]]()
+        by_points = container.stores.items.by_points
+
+        async def read(scope: ReadScope, points: list[str]) -> list[MemoryItem]:
+            reads.append(points)
+            return await by_points(scope, points)
+
+        database = MongoDatabase(container.settings.mongo)
+        changes, items = MongoChangeLog(database), database.collection(ITEMS)
+        # The first store is noted as one that may be under way.
+        await database.collection(CHANGES).update_many({}, {"$set": {"done": True}})
+        await asked(container)
+        monkeypatch.setattr(container.stores.items, "by_points", read)
+        async with changes.around([(ME.user_id, item.point_id)]):
+            await asked(container)
+            await items.update_one({"point_id": item.point_id}, {"$set": {"tags": ["late"]}})
+        begun = len(reads)
+        tags = [one.tags for one, _ in (await asked(container))[0]]
+        once = len(reads) - begun
+        await asked(container)
+        await database.close()
+        assert (tags, once, len(reads) - begun) == ([("late",)], 1, 1)
+        assert begun == len(QUESTIONS)
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from bson import Timestamp
 from pymongo import DESCENDING
 from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import PyMongoError
 
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import point_id_of
@@ -41,7 +43,7 @@ class _Look:
 
     def changes(self, rows: Iterable[Document]) -> list[Change]:
         return [
-            Change(str(row["_id"]), _counted(row["at"]), tuple(row["points"]))
+            Change(str(row["_id"]), _counted(row["at"]), tuple(row["points"]), "done" in row)
             for row in rows
             if row["owner"] == self.owner and row["at"].time >= self.begin
         ]
@@ -113,26 +115,44 @@ class MongoChangeLog:
 
         Raises as the driver does.
         """
-        points: dict[str, list[str]] = defaultdict(list)
-        for user_id, point_id in items:
-            if user_id != SYSTEM_USER:
-                points[user_id].append(point_id)
-        await self._note(points, session)
+        await self._note(_by_user(items), session)
+
+    @asynccontextmanager
+    async def around(self, items: Iterable[tuple[str, str]]) -> AsyncIterator[None]:
+        """Say that many items are about to change, and after the block that they have: then no
+        search reads them again and again. For one item that would cost more than it saves.
+
+        After a block that raises nobody knows, and what is said late is said in vain.
+        """
+        noted = await self._note(_by_user(items), None)
+        yield
+        with suppress(PyMongoError):
+            await self._rows.update_many({"_id": {"$in": noted}}, {"$set": {"done": True}})
 
     async def _note(
         self, points: Mapping[str, list[str]], session: AsyncClientSession | None
-    ) -> None:
+    ) -> list[Any]:
+        """Ids of the notes. Those of a transaction are seen when what it wrote is."""
         if not points:
-            return
+            return []
         now = datetime.now(UTC)
-        rows = [
-            {"owner": _owner(user_id), "at": SERVER_TIME, "points": found, "noted_at": now}
+        done = {} if session is None else {"done": True}
+        rows: list[Document] = [
+            {"owner": _owner(user_id), "at": SERVER_TIME, "points": found, "noted_at": now, **done}
             for user_id, found in points.items()
         ]
         if len(rows) == 1:
-            await self._rows.insert_one(rows[0], session=session)
-        else:
-            await self._rows.insert_many(rows, ordered=False, session=session)
+            return [(await self._rows.insert_one(rows[0], session=session)).inserted_id]
+        made = await self._rows.insert_many(rows, ordered=False, session=session)
+        return made.inserted_ids
+
+
+def _by_user(items: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    points: dict[str, list[str]] = defaultdict(list)
+    for user_id, point_id in items:
+        if user_id != SYSTEM_USER:
+            points[user_id].append(point_id)
+    return points
 
 
 def _counted(at: Timestamp) -> int:

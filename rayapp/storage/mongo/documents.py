@@ -225,10 +225,12 @@ class MongoBookStore:
         owner, points = {"user_id": held["user_id"]}, [item.point_id for item in items]
 
         async def store(session: AsyncClientSession) -> None:
-            await self._changes.note(((owner["user_id"], point) for point in points), session)
             # What a deleted document left until the index has let go of it.
             where = {**owner, "point_id": {"$in": points}, "status": Status.DELETED.value}
             gone = await self._items.find(where, session=session).to_list()
+            # Of new chunks there is nothing to see before the index has them (`is_coming`).
+            seen = ((doc["user_id"], doc["point_id"]) for doc in gone)
+            await self._changes.note(seen, session)
             new = _new_documents(items, {doc["point_id"] for doc in gone})
             if new:
                 await self._items.insert_many(new, session=session)

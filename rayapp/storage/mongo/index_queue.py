@@ -105,8 +105,8 @@ class IndexQueue:
             writes += _finish_writes(token, result, schema)
         points = [result.point_id for result in results]
         with translated():
-            await self._changes.note((result.user_id, result.point_id) for result in results)
-            done = await self._items.bulk_write(writes, ordered=False)
+            async with self._changes.around((one.user_id, one.point_id) for one in results):
+                done = await self._items.bulk_write(writes, ordered=False)
             if done.matched_count + done.deleted_count < len(results):
                 # What still carries the claim has another rev: it changed while it was indexed.
                 await self._items.update_many(

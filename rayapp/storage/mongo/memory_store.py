@@ -332,12 +332,12 @@ class ItemWrites:
             return []
         refused: set[int] = set()
         with translated():
-            try:
-                docs = [convert.to_document(queued(item)) for item in items]
-                await self._changes.note((item.user_id, item.point_id) for item in items)
-                await self._items.insert_many(docs, ordered=False)
-            except BulkWriteError as error:
-                refused = refused_positions(error)
+            docs = [convert.to_document(queued(item)) for item in items]
+            async with self._changes.around((item.user_id, item.point_id) for item in items):
+                try:
+                    await self._items.insert_many(docs, ordered=False)
+                except BulkWriteError as error:
+                    refused = refused_positions(error)
         known = Known(await self._clashes([items[position] for position in sorted(refused)]))
         results = []
         for position, item in enumerate(items):

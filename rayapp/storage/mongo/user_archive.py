@@ -164,11 +164,11 @@ class MongoUserArchive:
             return await self._clashing(docs, how)
         refused: set[int] = set()
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            await self._changes.note((doc["user_id"], doc["point_id"]) for doc in docs)
-            try:
-                await self._items.insert_many(docs, ordered=False)
-            except BulkWriteError as error:
-                refused = refused_positions(error)
+            async with self._changes.around((doc["user_id"], doc["point_id"]) for doc in docs):
+                try:
+                    await self._items.insert_many(docs, ordered=False)
+                except BulkWriteError as error:
+                    refused = refused_positions(error)
         counts = PutCounts(added=len(docs) - len(refused))
         return counts + await self._clashing([docs[at] for at in sorted(refused)], how)
 

@@ -11,11 +11,14 @@ import pytest
 from rayapp.container.services import Container
 from rayapp.core.errors import IndexDown, StoreDown
 from rayapp.memory.requests import NewMemory
+from rayapp.memory.tiers import Tier
 from rayapp.search import resident
+from rayapp.search.requests import SearchQuery
 from tests.support import resident_contract
 from tests.support.harness import Harness
 from tests.support.resident_contract import (
     ME,
+    MINE,
     NOT_REMEMBERED,
     WRITES,
     ResidentContract,
@@ -140,3 +143,29 @@ async def test_what_is_written_while_a_held_view_is_read_counts(
     monkeypatch.setattr(views, "last_seen", look)
     monkeypatch.setattr(views._changes, "since", late)
     assert set(await world.found("where is the boiler?")) == wanted
+
+
+async def test_much_that_was_written_at_once_is_read_beside_searches() -> None:
+    """The view of the user stays: the index answers until it has caught up."""
+    container = (await Harness.open()).container
+    for text in ("the boiler is in the cellar", "Noa likes green"):
+        await container.memories.store(ME, NewMemory(text=text))
+    await drained(container)
+    await asked(container)
+    many = [
+        NewMemory(text=f"{number} cups of tea", tier=Tier.HISTORY)
+        for number in range(resident.MOST_POINTS + 1)
+    ]
+    for begin in range(0, len(many), 100):
+        await container.memories.store_batch(ME, many[begin : begin + 100])
+    await drained(container)
+    answered, view = counted(container, "index"), container.views._users[ME.user_id].view
+    await container.search.search(MINE, SearchQuery(query="the boiler"))
+    assert counted(container, "index") == answered + 1
+    behind = container.views._users[ME.user_id].behind
+    if behind is not None:
+        await behind
+    held = await asked(container)
+    assert counted(container, "index") == answered + 1
+    assert container.views._users[ME.user_id].view is view
+    same_hits(held, await asked(await beside(container)))
