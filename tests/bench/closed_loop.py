@@ -83,12 +83,14 @@ def summary(clients: int, seen: Sequence[Driven]) -> dict[str, Any]:
     stages: dict[str, list[float]] = {}
     in_stores: list[float] = []
     degraded: Counter[str] = Counter()
+    from_index = 0
     for one in seen:
         statuses.update({str(status): count for status, count in one.statuses.items()})
         for answer in map(orjson.loads, one.kept):
             timings = (answer.get("debug") or {}).get("stage_timings_ms") or {}
             for name, value in timings.items():
                 stages.setdefault(name, []).append(float(value))
+            from_index += "index_ms" in timings
             if all(name in timings for name in NEEDED_STAGES):
                 in_stores.append(sum(timings.get(name, 0.0) for name in STORE_STAGES))
             degraded.update(answer.get("degraded") or ())
@@ -105,6 +107,8 @@ def summary(clients: int, seen: Sequence[Driven]) -> dict[str, Any]:
         "client_cpu_share": round(sum(one.cpu_s for one in seen) / wall_s, 3),
         "stages_ms": {name: spread(values) for name, values in stages.items()},
         "degraded": dict(degraded),
+        # Of the answers that were looked into; the others came from a held view.
+        "from_index": round(from_index / max(1, sum(len(one.kept) for one in seen)), 3),
     }
     stores_ms = percentile(in_stores, 0.5) if in_stores else 0.0
     if stores_ms:

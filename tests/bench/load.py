@@ -54,6 +54,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--heavy", type=not_negative, default=0, help="memories of one further, heavy user"
     )
+    made.add_argument(
+        "--zipf", type=not_negative_number, default=0.0, help="few users ask most: exponent"
+    )
     made.add_argument("--seconds", type=positive_number, default=15.0, help="length of each phase")
     made.add_argument(
         "--warm-s", type=not_negative_number, default=3.0, help="warm-up before each phase"
@@ -87,6 +90,7 @@ def measure(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
         seed=arguments.seed,
         seconds=arguments.seconds,
         warm_s=arguments.warm_s,
+        zipf=arguments.zipf,
     )
     asyncio.run(phases.require_service(url))
     # Only the stack of the data directory can be looked into; another URL is HTTP alone.
@@ -96,6 +100,7 @@ def measure(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
         "at": datetime.now(UTC).isoformat(),
         "cores": os.cpu_count(),
         "load": {"memories": load.memories, "users": load.users, "heavy": load.heavy},
+        "zipf": load.zipf,
     }
     if local:
         report["memory_before"] = _memory(data_dir)

@@ -25,6 +25,7 @@ from tests.bench.wire import Call, Connection
 FILL_BATCH = 200  # items per batch call, or all of a user's when they have fewer
 FILL_CALLS = 4  # batch calls in flight: keeps both sides of a 2-core machine busy
 QUERIES = 4_000  # distinct questions per run; a fast run asks some of them again
+ZIPF_QUERIES = 40_000  # more: who is asked for again, and after how long, is what is measured
 SEARCH_LIMIT = 10
 MOST_STORES_PER_S = 2_000  # of one client
 STORES_PER_S = 50.0  # offered rate of the delay phase (the bar is stated at it)
@@ -37,6 +38,7 @@ TIER = "history"
 class Load:
     """What to load. `heavy` memories go to one further user.
 
+    `zipf`: questions are of the n-th user as often as n ** -zipf; 0: of all alike.
     `mark` is in every text that a phase stores: one that an earlier run stored would be a mention
     of it and no new memory.
     """
@@ -49,6 +51,7 @@ class Load:
     seed: int
     seconds: float
     warm_s: float
+    zipf: float = 0.0
     mark: str = field(default_factory=lambda: secrets.token_hex(4))
 
     def user(self, index: int) -> str:
@@ -211,15 +214,28 @@ def search_calls(load: Load, *, heavy: bool) -> list[Call]:
     wanted = [(user == load.heavy_user) == heavy for user, _ in batches]
     total = sum(size for (_, size), ok in zip(batches, wanted, strict=True) if ok)
     chance = min(1.0, 1.5 * QUERIES / total)
+    often = _often(load, random_) if load.zipf and not heavy else None
     texts = facts(load.seed)
     calls = []
     for (user, size), ok in zip(batches, wanted, strict=True):
-        for fact in islice(texts, size):
-            if ok and random_.random() < chance:
-                body = {"query": fact.question(random_), "limit": SEARCH_LIMIT}
-                calls.append(Call("/api/memory/search", orjson.dumps(body), user))
+        mine = list(islice(texts, size))
+        if often is not None:
+            asked = random_.choices(mine, k=often.pop(user, 0))
+        else:
+            asked = [fact for fact in mine if ok and random_.random() < chance]
+        for fact in asked:
+            body = {"query": fact.question(random_), "limit": SEARCH_LIMIT}
+            calls.append(Call("/api/memory/search", orjson.dumps(body), user))
     random_.shuffle(calls)
-    return calls[:QUERIES]
+    return calls if often is not None else calls[:QUERIES]
+
+
+def _often(load: Load, random_: random.Random) -> Counter[str]:
+    """How many questions are asked of each user that is asked at all, about one batch of theirs."""
+    weights = [rank**-load.zipf for rank in range(1, load.users + 1)]
+    return Counter(
+        load.user(index) for index in random_.choices(range(load.users), weights, k=ZIPF_QUERIES)
+    )
 
 
 async def require_service(url: str) -> None:

@@ -79,6 +79,8 @@ def _latency(name: str, section: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield f"{name} requests/s", f"{section['per_s']:.0f}"
     yield f"{name} refused", str(section["refused"])
     yield f"{name} client CPU, cores", f"{section['client_cpu_share']:.2f}"
+    if section["stages_ms"]:
+        yield f"{name} answered by the index", f"{section['from_index']:.1%}"
     if "overhead" in section:
         yield f"{name} overhead, HTTP ÷ stores", f"{section['overhead']:.2f}"
 

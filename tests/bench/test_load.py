@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -86,6 +87,19 @@ def test_batches_hold_everything_once(memories: int, users: int, heavy: int) -> 
     assert all(0 < size <= 200 for _, size in batches)
     assert sum(size for user, size in batches if user == load.heavy_user) == heavy
     assert len({user for user, _ in batches}) == users + bool(heavy)
+
+
+def test_few_users_ask_most_and_each_for_what_is_theirs() -> None:
+    load = a_load(memories=600, users=200, zipf=1.0)
+    calls = phases.search_calls(load, heavy=False)
+    often = Counter(call.user_id for call in calls)
+    assert len(calls) == phases.ZIPF_QUERIES
+    first, tenth = often[load.user(0)], often[load.user(9)]
+    assert 8 < first / tenth < 12.5
+    mine = [fact.text for fact in islice(facts(load.seed), 3)]
+    named = {word for text in mine for word in text.split() if word.isalpha()}
+    asked = [orjson.loads(call.body)["query"] for call in calls if call.user_id == load.user(0)]
+    assert all(named & set(question.strip("?").split()) for question in asked)
 
 
 def test_pss_is_read_in_bytes() -> None:
