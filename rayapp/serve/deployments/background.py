@@ -17,7 +17,7 @@ from rayapp.documents.digest import BookDigests
 from rayapp.documents.service import BookWork
 from rayapp.index.service import IndexingService
 from rayapp.learning.leader import MaintenanceService
-from rayapp.serve.deployments.loops import Loops
+from rayapp.serve.deployments.loops import Loops, Pause
 from rayapp.serve.deployments.process import Process
 
 log = logging.getLogger("rayapp.maintenance")
@@ -106,7 +106,8 @@ class Indexer(Role):
         self.loops.start(self._drain(service), self._watch(container))
 
     async def _drain(self, service: IndexingService) -> None:
-        pause_s = self._settings.indexer.poll_s
+        pause = Pause(self._settings.indexer.poll_s)
+        outage_s = self._settings.indexer.poll_s
         while not self.loops.stopping:
             try:
                 worked = await service.run_once()
@@ -120,12 +121,11 @@ class Indexer(Role):
                 continue
             if worked and service.outage:
                 # Trying the rest of the backlog against a dead server only rewrites every row.
-                pause_s = min(2 * pause_s, OUTAGE_PAUSE_S)
-                await asyncio.sleep(pause_s)
+                outage_s = min(2 * outage_s, OUTAGE_PAUSE_S)
+                await asyncio.sleep(outage_s)
                 continue
-            pause_s = self._settings.indexer.poll_s
-            if worked == 0:
-                await asyncio.sleep(pause_s)
+            outage_s = self._settings.indexer.poll_s
+            await pause.after(worked)
 
     async def release(self) -> None:
         if self._service is not None:
@@ -179,6 +179,7 @@ class Maintenance(Role):
         )
 
     async def _drain(self, service: MaintenanceService) -> None:
+        pause = Pause(self._settings.learning.effects_poll_s)
         while not self.loops.stopping:
             try:
                 settled = await service.drain()
@@ -186,8 +187,7 @@ class Maintenance(Role):
                 _log_waiting("effects", error)
                 await asyncio.sleep(ERROR_PAUSE_S)
                 continue
-            if settled == 0:
-                await asyncio.sleep(self._settings.learning.effects_poll_s)
+            await pause.after(settled)
 
     async def _act(self, service: MaintenanceService) -> None:
         while not self.loops.stopping:
@@ -210,14 +210,14 @@ class Maintenance(Role):
 
     async def _read(self, work: BookWork | BookDigests, disk: DiskSpace) -> None:
         """Documents, one after the other."""
+        pause = Pause(READ_PAUSE_S)
         while not self.loops.stopping:
             try:
                 worked = 0 if disk.full else await work.run_once()
             except Exception as error:  # noqa: BLE001  # the same
                 _log_waiting("documents", error)
                 worked = 0
-            if worked == 0:
-                await asyncio.sleep(READ_PAUSE_S)
+            await pause.after(worked)
 
     async def release(self) -> None:
         try:

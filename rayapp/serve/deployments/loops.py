@@ -1,13 +1,39 @@
 """The loops of a background owner: started once, watched by Serve's health check, drained."""
 
 import asyncio
-from collections.abc import Coroutine
+import time
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 # Time for the work in hand when a replica is drained, seconds.
 STOP_TIMEOUT_S = 8.0
 # Pause between two cancels, seconds: one may be swallowed (`core/cancelling.py`).
 CANCEL_EVERY_S = 0.25
+# After a minute without work a look costs more than it finds: the pauses grow this many times, but
+# not beyond the longest, because the first work after the quiet waits for it.
+QUIET_S, QUIET_TIMES, LONGEST_S = 60.0, 4, 1.5
+
+
+class Pause:
+    """Between two looks for work, of one loop."""
+
+    def __init__(self, pause_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._pause_s = pause_s
+        self._quiet_s = max(pause_s, min(QUIET_TIMES * pause_s, LONGEST_S))
+        self._clock = clock
+        self._worked_at = clock()
+
+    async def after(self, worked: int) -> None:
+        """None at all where there was work: more may be due."""
+        if worked:
+            self._worked_at = self._clock()
+        else:
+            await asyncio.sleep(self.length_s)
+
+    @property
+    def length_s(self) -> float:
+        quiet = self._clock() - self._worked_at >= QUIET_S
+        return self._quiet_s if quiet else self._pause_s
 
 
 class Loops:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from rayapp.serve.deployments import loops as loops_module
-from rayapp.serve.deployments.loops import Loops
+from rayapp.serve.deployments.loops import LONGEST_S, QUIET_S, Loops, Pause
 
 
 class Work:
@@ -61,3 +61,17 @@ async def test_the_first_loop_is_never_cancelled() -> None:
     await loops.stop()
     assert ended == [True]
     await Loops().stop()  # never started
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "quiet_s"), [(0.25, 1.0), (0.5, LONGEST_S), (1.0, LONGEST_S), (2.0, 2.0)]
+)
+async def test_pauses_grow_after_a_minute_without_work(pause_s: float, quiet_s: float) -> None:
+    now = 0.0
+    pause = Pause(pause_s, lambda: now)
+    now = QUIET_S - 1
+    assert pause.length_s == pause_s
+    now = QUIET_S
+    assert pause.length_s == quiet_s
+    await pause.after(1)
+    assert pause.length_s == pause_s
