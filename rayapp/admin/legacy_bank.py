@@ -1,7 +1,7 @@
 """Moves the first client's old memory bank in, and proves that nothing of it is missing."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from rayapp.admin import rules
@@ -24,40 +24,41 @@ UNTOUCHED = 1  # the version of a memory that nobody changed since it was stored
 ARCHIVED_REASON = "archived in the old memory bank"
 
 
+@dataclass(eq=False)
 class LegacyMove:
     """A row is moved in under its old id, so that doing it again finds it there, and marked at its
     end: a tombstone goes with its point, and what the user deleted since must not come back."""
 
-    def __init__(
-        self, bank: LegacyBank, memories: MemoriesService, items: MemoryStore, *, runtime: Runtime
-    ) -> None:
-        self.bank = bank
-        self._memories = memories
-        self._items = items
-        self._clock = runtime.clock
-        settings = runtime.settings
+    bank: LegacyBank
+    memories: MemoriesService
+    items: MemoryStore
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
         self._limits = TextLimits(
-            text=settings.http.text_limit_chars, memory_bank=settings.memory_bank.text_limit_chars
+            text=self.runtime.settings.http.text_limit_chars,
+            memory_bank=self.runtime.settings.memory_bank.text_limit_chars,
         )
 
     async def move(self, scope: WriteScope, budget_s: float, *, dry_run: bool) -> Migration:
         """Stops when the time is up; asking again goes on, past what is there already."""
-        until = self._clock.monotonic() + budget_s
+        until = self.runtime.clock.monotonic() + budget_s
         done = Migration(dry_run=dry_run, total=await self.bank.total(scope.own))
         async for fact in self.bank.rows(scope.own):
-            if self._clock.monotonic() >= until:
+            if self.runtime.clock.monotonic() >= until:
                 return replace(done, complete=False)
             done = await self._move(scope, fact, done)
         return done
 
     async def verify(self, scope: ReadScope, budget_s: float) -> Verification:
-        until = self._clock.monotonic() + budget_s
+        until = self.runtime.clock.monotonic() + budget_s
         present = unusable = 0
         missing: list[str] = []
         total = await self.bank.total(scope.own)
         complete = True
         async for fact in self.bank.rows(scope.own):
-            if self._clock.monotonic() >= until:
+            if self.runtime.clock.monotonic() >= until:
                 complete = False
                 break
             new = self._usable(fact)
@@ -86,12 +87,12 @@ class LegacyMove:
         half = known and await self._half_moved(scope.own, fact, new)
         if not done.dry_run and not fact.moved:
             try:
-                known = known or (await self._memories.store(scope, new)).status != "stored"
+                known = known or (await self.memories.store(scope, new)).status != "stored"
             except Conflict as error:
                 return _reject(done, fact, error.message)
             if half or not known:
                 await self._archive(scope, fact)
-            await self.bank.mark_moved(scope, fact.raw_id, self._clock.now())
+            await self.bank.mark_moved(scope, fact.raw_id, self.runtime.clock.now())
         if known and not half:
             return replace(done, duplicates=done.duplicates + 1)
         return replace(done, migrated=done.migrated + 1)
@@ -100,7 +101,7 @@ class LegacyMove:
         if rules.status_of(fact) != rules.ARCHIVED:
             return
         try:
-            await self._memories.archive(
+            await self.memories.archive(
                 scope, fact.raw_id, reason=ARCHIVED_REASON, expected_version=UNTOUCHED
             )
         except (NotFound, Conflict):
@@ -111,7 +112,7 @@ class LegacyMove:
         try:
             if rules.status_of(fact) == rules.DELETED:
                 return InvalidInput("The old row was deleted; it stays so.", code="empty_text")
-            new = rules.new_memory(fact, self._clock.now())
+            new = rules.new_memory(fact, self.runtime.clock.now())
             creation.check_new(new, self._limits)
         except InvalidInput as error:
             return error
@@ -121,16 +122,16 @@ class LegacyMove:
         """It was stored, and the process ended before it was archived like its old row."""
         if fact.moved or rules.status_of(fact) != rules.ARCHIVED:
             return False
-        item = await self._items.get(scope, fact.raw_id)
+        item = await self.items.get(scope, fact.raw_id)
         return item is not None and _is_untouched(item, new)
 
     async def _known(self, scope: ReadScope, fact: LegacyFact, new: NewMemory) -> bool:
         """Moved before, whatever became of it; or of this id, or an active one says the same."""
         if fact.moved:
             return True
-        if new.memory_id and await self._items.get(scope, new.memory_id) is not None:
+        if new.memory_id and await self.items.get(scope, new.memory_id) is not None:
             return True
-        same = await self._items.find_duplicate(
+        same = await self.items.find_duplicate(
             WriteScope(scope.user_id), Tier.MEMORY_BANK, "", content_hash(new.text)
         )
         return same is not None

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Protocol
 
 from rayapp.admin import ports
@@ -100,33 +100,25 @@ class RetentionStores(Protocol):
     events: EventStore
 
 
+@dataclass(eq=False)
 class RetentionService:
     """Deletes as the routes do: memories by pages, conversations and documents each as a whole."""
 
-    def __init__(
-        self,
-        stores: RetentionStores,
-        holds: LegalHolds,
-        data: UserDataService,
-        conversations: ConversationsService,
-        books: BooksService,
-        *,
-        runtime: Runtime,
-    ) -> None:
-        self._stores = stores
-        self._holds = holds
-        self._data = data
-        self._conversations = conversations
-        self._books = books
-        self._runtime = runtime
-        self._clock = runtime.clock
-        self._settings = runtime.settings.retention
-        self._budget_s = TIME_SHARE * runtime.settings.serve.request_timeout_s
+    stores: RetentionStores
+    holds: LegalHolds
+    data: UserDataService
+    conversations: ConversationsService
+    books: BooksService
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._budget_s = TIME_SHARE * self.runtime.settings.serve.request_timeout_s
 
     def limits(self) -> tuple[ports.RetentionLimit, ...]:
         """None are set: nothing goes by itself."""
-        settings = self._settings
-        return retention_limits(settings.days, pinned=settings.pinned, now=self._clock.now())
+        settings = self.runtime.settings.retention
+        return retention_limits(settings.days, pinned=settings.pinned, now=self.runtime.clock.now())
 
     async def preview(self) -> ports.RetentionReport:
         """What a run would delete now. A row past two limits counts for both."""
@@ -134,33 +126,33 @@ class RetentionService:
 
     async def run(self) -> ports.RetentionReport:
         """Within the time of a request; a repeat goes on."""
-        until = self._clock.monotonic() + self._budget_s
+        until = self.runtime.clock.monotonic() + self._budget_s
         limits = self.limits()
         report, found = await self._look(limits)
         removed = dict.fromkeys((limit.kind for limit in limits), 0)
         skipped = 0
         for limit in limits:
             for one in found[limit.kind]:
-                left_s = until - self._clock.monotonic()
+                left_s = until - self.runtime.clock.monotonic()
                 if left_s <= 0:
                     return replace(report, removed=removed, skipped=skipped, complete=False)
-                if one.user_id in await self._holds.users():
+                if one.user_id in await self.holds.users():
                     continue  # since the look
                 scope = WriteScope(one.user_id, REMOVED)
                 gone, stays = await self._remove(scope, limit, one.rows, left_s)
                 removed[limit.kind] += gone
                 skipped += stays
                 await self._note(one.user_id, limit.kind, gone)
-        complete = self._clock.monotonic() < until
+        complete = self.runtime.clock.monotonic() < until
         return replace(report, removed=removed, skipped=skipped, complete=complete)
 
     async def _look(
         self, limits: Sequence[ports.RetentionLimit]
     ) -> tuple[ports.RetentionReport, dict[ports.RetentionKind, list[ports.AgedRows]]]:
-        held = await self._holds.users()
-        found = {limit.kind: await self._stores.housekeeping.aged(limit, held) for limit in limits}
+        held = await self.holds.users()
+        found = {limit.kind: await self.stores.housekeeping.aged(limit, held) for limit in limits}
         report = ports.RetentionReport(
-            at=self._clock.now(),
+            at=self.runtime.clock.now(),
             limits=limits,
             due={kind: sum(one.rows for one in rows) for kind, rows in found.items()},
             users=len({one.user_id for rows in found.values() for one in rows}),
@@ -173,7 +165,7 @@ class RetentionService:
     ) -> tuple[int, int]:
         """(how many went, how many stay although they are due)."""
         if limit.memories is not None:
-            return await self._data.delete(scope, limit.memories, budget_s), 0
+            return await self.data.delete(scope, limit.memories, budget_s), 0
         if limit.kind is ports.RetentionKind.CONVERSATIONS:
             return await self._conversations_of(scope, limit, budget_s)
         return await self._documents_of(scope, limit, rows, budget_s)
@@ -181,14 +173,14 @@ class RetentionService:
     async def _conversations_of(
         self, scope: WriteScope, limit: ports.RetentionLimit, budget_s: float
     ) -> tuple[int, int]:
-        until, read = self._clock.monotonic() + budget_s, ReadScope(scope.user_id)
+        until, read = self.runtime.clock.monotonic() + budget_s, ReadScope(scope.user_id)
         gone = stays = 0
         cursor: str | None = encode_place((limit.before, ""))
-        while cursor is not None and self._clock.monotonic() < until:
-            page = await self._conversations.page(read, limit=FEW, cursor=cursor)
+        while cursor is not None and self.runtime.clock.monotonic() < until:
+            page = await self.conversations.page(read, limit=FEW, cursor=cursor)
             for one in page.conversations:
                 try:
-                    await self._conversations.delete(scope, one.conversation_id)
+                    await self.conversations.delete(scope, one.conversation_id)
                     gone += 1
                 except (InvalidInput, NotFound):
                     stays += 1  # its user is in it, or deleted it meanwhile
@@ -198,21 +190,21 @@ class RetentionService:
     async def _documents_of(
         self, scope: WriteScope, limit: ports.RetentionLimit, rows: int, budget_s: float
     ) -> tuple[int, int]:
-        until, read = self._clock.monotonic() + budget_s, ReadScope(scope.user_id)
-        _, total = await self._books.page(read, BookQuery(limit=1))
+        until, read = self.runtime.clock.monotonic() + budget_s, ReadScope(scope.user_id)
+        _, total = await self.books.page(read, BookQuery(limit=1))
         oldest = BookQuery(limit=rows, offset=max(0, total - rows))
         due = [
             one
-            for one in (await self._books.page(read, oldest))[0]
+            for one in (await self.books.page(read, oldest))[0]
             if one.uploaded_at < limit.before
         ]
         gone = stays = 0
         # Those that rest on the text of another one go first.
         for one in sorted(due, key=lambda book: book.linked_to is None):
-            if self._clock.monotonic() >= until:
+            if self.runtime.clock.monotonic() >= until:
                 break
             try:
-                await self._books.delete(scope, one.book_id)
+                await self.books.delete(scope, one.book_id)
                 gone += 1
             except (Conflict, NotFound):
                 stays += 1
@@ -221,6 +213,6 @@ class RetentionService:
     async def _note(self, user_id: str, kind: ports.RetentionKind, gone: int) -> None:
         if not gone:
             return
-        self._runtime.metrics.count("retention_removed", float(gone), kind=kind.value)
+        self.runtime.metrics.count("retention_removed", float(gone), kind=kind.value)
         data = {"what": kind.value, "rows": gone}
-        await add_event(self._stores.events, self._runtime, REMOVED, user_id, data)
+        await add_event(self.stores.events, self.runtime, REMOVED, user_id, data)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 from rayapp.admin.ports import ApiKeyStore
@@ -55,35 +55,29 @@ class TenantStores(Protocol):
     archive: UserArchive
 
 
+@dataclass(eq=False)
 class TenantsService:
     """Raises StoreDown."""
 
-    def __init__(
-        self,
-        stores: TenantStores,
-        holds: LegalHolds,
-        erasure: ErasureService,
-        files: ArchiveFiles,
-        *,
-        runtime: Runtime,
-    ) -> None:
-        self._keys = stores.api_keys
-        self._archive = stores.archive
-        self._holds = holds
-        self._erasure = erasure
-        self._files = files
-        self._clock = runtime.clock
-        self._budget_s = TIME_SHARE * runtime.settings.stream_limit_s
+    stores: TenantStores
+    holds: LegalHolds
+    erasure: ErasureService
+    files: ArchiveFiles
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._budget_s = TIME_SHARE * self.runtime.settings.stream_limit_s
 
     async def all(self) -> list[Tenant]:
         """Those that a key was ever made for, by name; the default one has none and is left out."""
         living: Counter[str] = Counter()
-        for key in await self._keys.all():
+        for key in await self.stores.api_keys.all():
             if key.org_id is not None:
                 living[key.org_id] += key.revoked_at is None
         found = []
         for org_id, keys in sorted(living.items()):
-            owners = await self._archive.owners(org_id)
+            owners = await self.stores.archive.owners(org_id)
             memories = sum(owners.values())
             found.append(Tenant(org_id=org_id, keys=keys, users=len(owners), memories=memories))
         return found
@@ -96,24 +90,24 @@ class TenantsService:
             NotFound: no key and no row names the tenant.
             Conflict: one of its users is held; nothing is erased.
         """
-        until = self._clock.monotonic() + self._budget_s
-        owners = sorted(await self._archive.owners(org_id))
-        if not owners and all(key.org_id != org_id for key in await self._keys.all()):
+        until = self.runtime.clock.monotonic() + self._budget_s
+        owners = sorted(await self.stores.archive.owners(org_id))
+        if not owners and all(key.org_id != org_id for key in await self.stores.api_keys.all()):
             raise NotFound("There is no such tenant; list them to see their names.")
-        for held in sorted(await self._holds.users() & set(owners)):
-            await self._holds.check(held)
-        revoked = await self._keys.revoke(None, self._clock.now(), org_id=org_id)
+        for held in sorted(await self.holds.users() & set(owners)):
+            await self.holds.check(held)
+        revoked = await self.stores.api_keys.revoke(None, self.runtime.clock.now(), org_id=org_id)
         removed: Counter[str] = Counter()
         left: Counter[str] = Counter()
         for at in range(0, len(owners), AT_ONCE):
             scopes = [WriteScope(one, "tenant erasure") for one in owners[at : at + AT_ONCE]]
-            for found in await asyncio.gather(*(self._erasure.erase(one, until) for one in scopes)):
+            for found in await asyncio.gather(*(self.erasure.erase(one, until) for one in scopes)):
                 removed.update(found.removed)
                 left.update(found.left)
-            if self._clock.monotonic() >= until:
+            if self.runtime.clock.monotonic() >= until:
                 break
-        removed[ARCHIVES] += await self._files.erase_tenant(org_id)
-        rest = await self._archive.owners(org_id)
+        removed[ARCHIVES] += await self.files.erase_tenant(org_id)
+        rest = await self.stores.archive.owners(org_id)
         return TenantErased(
             org_id=org_id,
             keys_revoked=revoked,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -39,54 +39,46 @@ class UpkeepStores(Protocol):
     api_keys: ports.ApiKeyStore
 
 
+@dataclass(eq=False)
 class UpkeepService:
     """Work of an administrator on the store. Raises InvalidInput, Conflict, StoreDown."""
 
-    def __init__(
-        self,
-        stores: UpkeepStores,
-        index: VectorIndex,
-        data: UserDataService,
-        moving: LegacyMove,
-        sanitizing: Sanitizing,
-        holds: LegalHolds,
-        *,
-        runtime: Runtime,
-    ) -> None:
-        self._stores = stores
-        self._index = index
-        self._data = data
-        self._moving = moving
-        self._sanitizing = sanitizing
-        self._holds = holds
-        self._clock = runtime.clock
-        self._alias = runtime.settings.qdrant.alias
-        self._budget_s = TIME_SHARE * runtime.settings.serve.request_timeout_s
+    stores: UpkeepStores
+    index: VectorIndex
+    data: UserDataService
+    moving: LegacyMove
+    sanitizing: Sanitizing
+    holds: LegalHolds
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._budget_s = TIME_SHARE * self.runtime.settings.serve.request_timeout_s
 
     # --- sizes
 
     async def sizes(self) -> ports.Sizes:
         found, index = await asyncio.gather(
-            self._stores.housekeeping.sizes(), self._index_size(), return_exceptions=False
+            self.stores.housekeeping.sizes(), self._index_size(), return_exceptions=False
         )
         return ports.Sizes(collections=found, index=index, degraded=() if index else (INDEX,))
 
     async def compact(self) -> tuple[list[ports.Compaction], bool]:
         """Largest first, one at a time: a compaction reads and writes its whole file."""
-        until = self._clock.monotonic() + self._budget_s
-        sizes = await self._stores.housekeeping.sizes()
+        until = self.runtime.clock.monotonic() + self._budget_s
+        sizes = await self.stores.housekeeping.sizes()
         worth = [size for size in sizes if size.free_bytes >= WORTH_BYTES]
         done: list[ports.Compaction] = []
         for size in sorted(worth, key=lambda one: one.free_bytes, reverse=True):
-            left_s = until - self._clock.monotonic()
+            left_s = until - self.runtime.clock.monotonic()
             if left_s <= 0:
                 return done, False
-            done.append(await self._stores.housekeeping.compact(size.name, left_s))
+            done.append(await self.stores.housekeeping.compact(size.name, left_s))
         return done, True
 
     async def _index_size(self) -> ports.IndexSize | None:
         try:
-            health = await self._index.health()
+            health = await self.index.health()
         except IndexDown:
             return None
         return ports.IndexSize(
@@ -99,16 +91,16 @@ class UpkeepService:
         """Users that were browser sessions: nobody's key is bound to them, and nothing of theirs
         changed for `quiet_days`."""
         found, keys, held = await asyncio.gather(
-            self._stores.housekeeping.session_users(),
-            self._stores.api_keys.all(),
-            self._holds.users(),
+            self.stores.housekeeping.session_users(),
+            self.stores.api_keys.all(),
+            self.holds.users(),
         )
         named = held | {
             owner_id(key.org_id, key.user_id)
             for key in keys
             if key.user_id is not None and key.revoked_at is None
         }
-        quiet_since = self._clock.now() - timedelta(days=quiet_days)
+        quiet_since = self.runtime.clock.now() - timedelta(days=quiet_days)
         orphans = [
             user for user in found if user.user_id not in named and user.last_change < quiet_since
         ]
@@ -116,18 +108,18 @@ class UpkeepService:
         return report if dry_run else await self._remove(report)
 
     async def _remove(self, report: ports.Cleanup) -> ports.Cleanup:
-        until = self._clock.monotonic() + self._budget_s
+        until = self.runtime.clock.monotonic() + self._budget_s
         users = memories = rows = 0
         for user in report.orphans:
-            left_s = until - self._clock.monotonic()
+            left_s = until - self.runtime.clock.monotonic()
             if left_s <= 0:
                 break
             scope = WriteScope(user.user_id, "cleanup")
-            deleted, kept = await self._data.clear_tiers(scope, CORE_TIERS, left_s)
+            deleted, kept = await self.data.clear_tiers(scope, CORE_TIERS, left_s)
             memories += deleted
             if kept:
                 break
-            rows += await self._stores.housekeeping.forget_rows(user.user_id)
+            rows += await self.stores.housekeeping.forget_rows(user.user_id)
             users += 1
         return replace(
             report,
@@ -141,17 +133,17 @@ class UpkeepService:
 
     async def migrate(self, scope: WriteScope, *, dry_run: bool) -> ports.Migration:
         """Move the old memory bank of the user in; what is there already stays as it is."""
-        return await self._moving.move(scope, self._budget_s, dry_run=dry_run)
+        return await self.moving.move(scope, self._budget_s, dry_run=dry_run)
 
     async def verify_migration(self, scope: ReadScope) -> ports.Verification:
-        return await self._moving.verify(scope, self._budget_s)
+        return await self.moving.verify(scope, self._budget_s)
 
     async def sanitize(
         self, scope: WriteScope, tier: Tier | None, *, dry_run: bool, cursor: str | None
     ) -> ports.SanitizeReport:
         """Take encoded files out of the user's texts."""
         tiers = CORE_TIERS if tier is None else (tier,)
-        return await self._sanitizing.run(
+        return await self.sanitizing.run(
             scope, tiers, self._budget_s, dry_run=dry_run, cursor=cursor
         )
 
@@ -160,7 +152,7 @@ class UpkeepService:
     async def reset_preview(self) -> ports.ResetPreview:
         sizes = await self.sizes()
         removed = [one for one in sizes.collections if one.name not in KEPT_IN_RESET]
-        legacy = await self._moving.bank.everybody()
+        legacy = await self.moving.bank.everybody()
         if legacy:
             removed.append(
                 ports.CollectionSize(name=LEGACY_BANK, count=legacy, size_bytes=0, storage_bytes=0)
@@ -179,20 +171,20 @@ class UpkeepService:
 
         Collections are emptied, not dropped: indexes stay, and running processes go on.
         """
-        await self._holds.check_nobody()
+        await self.holds.check_nobody()
         await self._refuse_while_jobs_run()
         await self._refuse_without_index()
-        until = self._clock.monotonic() + self._budget_s
+        until = self.runtime.clock.monotonic() + self._budget_s
         removed: dict[str, int] = {ITEMS: 0}
         removed[ITEMS], points, ended = await self._remove_items(until)
         if not ended:
             return ports.ResetReport(removed=removed, points=points, complete=False)
-        for size in await self._stores.housekeeping.sizes():
+        for size in await self.stores.housekeeping.sizes():
             if size.name in KEPT_IN_RESET:
                 continue
-            gone = await self._stores.housekeeping.empty(size.name)
+            gone = await self.stores.housekeeping.empty(size.name)
             removed[size.name] = removed.get(size.name, 0) + gone
-        if legacy := await self._moving.bank.empty():  # a move would bring them back
+        if legacy := await self.moving.bank.empty():  # a move would bring them back
             removed[LEGACY_BANK] = legacy
         swept, ended = await self._sweep_index(until)
         dropped = await self._drop_old_indexes() if ended else []
@@ -205,7 +197,7 @@ class UpkeepService:
 
     async def _refuse_while_jobs_run(self) -> None:
         for kind in KINDS:
-            unfinished = await self._stores.jobs.unfinished(kind)
+            unfinished = await self.stores.jobs.unfinished(kind)
             if unfinished:
                 raise Conflict(
                     f"The job {unfinished[0].job_id} ({kind}) is not finished; wait for it, or "
@@ -216,7 +208,7 @@ class UpkeepService:
 
     async def _refuse_without_index(self) -> None:
         """Points that stay behind would be shown to nobody, but a person wants them gone."""
-        health = await self._index.health()
+        health = await self.index.health()
         if not health.ready:
             raise IndexDown(
                 "The vector index is away, so its part of the data would stay; nothing was "
@@ -225,11 +217,11 @@ class UpkeepService:
 
     async def _remove_items(self, until: float) -> tuple[int, int, bool]:
         items, points, after = 0, 0, None
-        while self._clock.monotonic() < until:
-            page, after = await self._stores.scan.page(after=after, until=None, limit=RESET_PAGE)
+        while self.runtime.clock.monotonic() < until:
+            page, after = await self.stores.scan.page(after=after, until=None, limit=RESET_PAGE)
             ids = [item.point_id for item in page]
             # Rows first: a point without a row is shown to nobody, a row without one would be.
-            items += await self._stores.housekeeping.remove_points(ids)
+            items += await self.stores.housekeeping.remove_points(ids)
             await self._delete_points(ids)
             points += len(ids)
             if after is None:
@@ -238,10 +230,10 @@ class UpkeepService:
 
     async def _sweep_index(self, until: float) -> tuple[int, bool]:
         gone, after = 0, None
-        while self._clock.monotonic() < until:
-            page, after = await self._index.scroll(after=after, limit=RESET_PAGE, keys=())
+        while self.runtime.clock.monotonic() < until:
+            page, after = await self.index.scroll(after=after, limit=RESET_PAGE, keys=())
             ids = [point.point_id for point in page]
-            kept = await self._stores.scan.existing(ids)
+            kept = await self.stores.scan.existing(ids)
             orphans = [point_id for point_id in ids if point_id not in kept]
             await self._delete_points(orphans)
             gone += len(orphans)
@@ -250,25 +242,23 @@ class UpkeepService:
         return gone, False
 
     async def _old_indexes(self) -> list[str]:
-        names = collections_of(self._alias, await self._index.collections())
-        target = (await self._index.health()).collection
+        names = collections_of(self.runtime.settings.qdrant.alias, await self.index.collections())
+        target = (await self.index.health()).collection
         return [name for name in names if name != target]
 
     async def _drop_old_indexes(self) -> list[str]:
         """Those too that wait for a service to be restarted: they hold what is removed. What a job
         fills since the reset began stays, and asking again is refused until that job ends."""
-        filled = {
-            job.facts.get("collection") for job in await self._stores.jobs.unfinished(REINDEX)
-        }
+        filled = {job.facts.get("collection") for job in await self.stores.jobs.unfinished(REINDEX)}
         dropped = []
         for name in await self._old_indexes():
             if name in filled:
                 continue
             with suppress(Conflict):  # a rollback moved the alias to it a moment ago
-                await self._index.drop_collection(name)
+                await self.index.drop_collection(name)
                 dropped.append(name)
         return dropped
 
     async def _delete_points(self, ids: Sequence[str]) -> None:
         if ids:
-            await self._index.delete(ids)
+            await self.index.delete(ids)

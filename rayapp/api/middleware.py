@@ -8,7 +8,7 @@ import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from types import TracebackType
 
 from starlette.responses import Response
@@ -151,6 +151,7 @@ BODYLESS = frozenset({"GET", "HEAD", "OPTIONS"})
 STARTING_RETRY_S = 1.0
 
 
+@dataclass(eq=False)
 class RequestMiddleware:
     """Outermost layer of the API.
 
@@ -161,22 +162,15 @@ class RequestMiddleware:
         unread_paths: routes that look at nothing that is sent, of whatever kind it is.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        services: GetServices,
-        starting: Starting | None,
-        batch_paths: frozenset[str],
-        form_limits: Callable[[Settings], Mapping[str, int]] = lambda settings: {},
-        unread_paths: frozenset[str] = frozenset(),
-    ) -> None:
-        self._app = app
-        self._services = services
-        self._starting = starting
-        self._batch_paths = batch_paths
-        self._form_limits = form_limits
-        self._unread_paths = unread_paths
+    app: ASGIApp
+    _: KW_ONLY
+    services: GetServices
+    starting: Starting | None
+    batch_paths: frozenset[str]
+    form_limits: Callable[[Settings], Mapping[str, int]] = lambda settings: {}
+    unread_paths: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
         self._uploads = 0
         self._guard: tuple[Services, Guard] | None = None
         self._in_flight = 0
@@ -184,11 +178,11 @@ class RequestMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
         reply = _Reply(scope, send, _request_id(headers))
-        services = self._services()
+        services = self.services()
         passage = _Passage(self, services, headers, reply)
         scope[PASSAGE_KEY] = passage
         started = time.perf_counter()
@@ -198,7 +192,7 @@ class RequestMiddleware:
         try:
             if services is not None:
                 self._guard_of(services).check_host(scope["method"], headers)
-            await self._app(scope, receive, reply.send)
+            await self.app(scope, receive, reply.send)
         except errors.RayappError as error:
             told = error if services is None else explained(error, services.disk)
             await reply.send_answer(error_answer(told, scope["path"]))
@@ -249,8 +243,8 @@ class RequestMiddleware:
 
     def _not_yet(self) -> errors.RayappError:
         """Still starting, or blocked until a person acts: then waiting is no advice."""
-        if self._starting is not None and self._starting.blocked:
-            return errors.SchemaMismatch(" ".join(self._starting.problems))
+        if self.starting is not None and self.starting.blocked:
+            return errors.SchemaMismatch(" ".join(self.starting.problems))
         return errors.DependencyDown(
             "The service is still starting; try again.",
             code="starting",
@@ -266,13 +260,13 @@ class RequestMiddleware:
         self, rule: RouteRule, asgi: _Asgi, headers: dict[bytes, bytes], services: Services
     ) -> bytes:
         scope, receive, _ = asgi
-        if scope["method"] in BODYLESS or rule.template in self._unread_paths:
+        if scope["method"] in BODYLESS or rule.template in self.unread_paths:
             return b""
-        file_bytes = self._form_limits(services.settings).get(rule.template)
+        file_bytes = self.form_limits(services.settings).get(rule.template)
         if scope["method"] == "POST" and file_bytes is not None:
             return await self._form(receive, headers, services, file_bytes)
         http = services.settings.http
-        batch = rule.template in self._batch_paths
+        batch = rule.template in self.batch_paths
         limit = http.batch_body_limit_bytes if batch else http.body_limit_bytes
         body = await _body_within(BODY_TIMEOUT_S, receive, headers, limit)
         kind = _media_type(headers)

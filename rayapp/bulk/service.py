@@ -6,6 +6,7 @@ A job is stored before it is started, so whatever dies in between leaves a row t
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -28,21 +29,18 @@ GIVE_UP_S = 900.0
 AT_REST = {DesiredState.PAUSE: JobState.PAUSED, DesiredState.CANCEL: JobState.CANCELLED}
 
 
+@dataclass(eq=False)
 class JobsService:
     """Bulk jobs as operators see them. Raises InvalidInput, NotFound, Conflict, JobsDown.
 
     The maintenance owner also calls `resume_lost`.
     """
 
-    def __init__(
-        self, store: JobStore, leases: LeaseStore, launcher: JobLauncher, *, runtime: Runtime
-    ) -> None:
-        self._store = store
-        self._leases = leases
-        self._launcher = launcher
-        self._clock = runtime.clock
-        self._settings = runtime.settings.jobs
-        self._new_id = runtime.new_id
+    store: JobStore
+    leases: LeaseStore
+    launcher: JobLauncher
+    _: KW_ONLY
+    runtime: Runtime
 
     async def submit(self, kind: str, params: Mapping[str, Any], *, requested_by: str) -> Job:
         """Store a job, then start its driver.
@@ -53,15 +51,15 @@ class JobsService:
             JobsDown: no driver could be started; the job has failed for good.
         """
         params = checked_params(kind, params)
-        self._refuse_second(await self._store.unfinished(kind))
+        self._refuse_second(await self.store.unfinished(kind))
         job = Job(
-            job_id=self._new_id(),
+            job_id=self.runtime.new_id(),
             kind=kind,
             params=params,
-            created_at=self._clock.now(),
+            created_at=self.runtime.clock.now(),
             requested_by=requested_by,
         )
-        await self._store.create(job)
+        await self.store.create(job)
         await self._refuse_later(job)
         try:
             return await self._launch(job)
@@ -69,7 +67,7 @@ class JobsService:
             return await self._unless_driven(job, error, error.message)
 
     async def get(self, job_id: str) -> Job:
-        job = await self._store.get(job_id)
+        job = await self.store.get(job_id)
         if job is None:
             raise NotFound(
                 f"No job {job_id}; list them with GET /api/memory/jobs.", details={"job_id": job_id}
@@ -78,13 +76,13 @@ class JobsService:
 
     async def partitions(self, job_id: str) -> list[PartitionRow]:
         await self.get(job_id)
-        return await self._store.partitions(job_id)
+        return await self.store.partitions(job_id)
 
     async def recent(self, kind: str | None, limit: int) -> list[Job]:
         """Newest first."""
         if kind is not None:
             known_kind(kind)
-        return await self._store.recent(kind, min(limit, MAX_LISTED))
+        return await self.store.recent(kind, min(limit, MAX_LISTED))
 
     async def set_desired_state(self, job_id: str, wish: DesiredState) -> Job:
         """Ask something of a job; one that nobody drives is started again, or cancelled at once.
@@ -98,7 +96,7 @@ class JobsService:
             JobsDown: it was to go on and no driver could be started; it stays as it was.
         """
         job = await self.get(job_id)
-        if wish is DesiredState.RUN and can_be_resumed(job, self._clock.now()):
+        if wish is DesiredState.RUN and can_be_resumed(job, self.runtime.clock.now()):
             return await self._go_on(job)
         if wish is DesiredState.RUN and job.state is JobState.FAILED:
             raise Conflict(
@@ -113,16 +111,16 @@ class JobsService:
                 details={"job_id": job_id},
             )
         lost = await self._lost(job)
-        job = await self._store.set_desired_state(job_id, wish)
+        job = await self.store.set_desired_state(job_id, wish)
         if lost and not job.final:
-            return await self._store.end(job_id, job.fence, AT_REST[wish])
+            return await self.store.end(job_id, job.fence, AT_REST[wish])
         return job
 
     async def orphaned(self) -> list[Job]:
         """Unfinished jobs that should have a driver and have none, the oldest of each kind."""
         found: list[Job] = []
         for kind in KINDS:
-            for job in reversed(await self._store.unfinished(kind)):
+            for job in reversed(await self.store.unfinished(kind)):
                 if await self._lost(job):
                     found.append(job)
                     break
@@ -145,11 +143,11 @@ class JobsService:
     # --- one job
 
     async def _go_on(self, job: Job) -> Job:
-        others = [one for one in await self._store.unfinished(job.kind) if one.job_id != job.job_id]
+        others = [one for one in await self.store.unfinished(job.kind) if one.job_id != job.job_id]
         self._refuse_second([one for one in others if one.state is not JobState.PAUSED])
         failed = (job.error or "") if job.final else None
         seen, again = job, job.final or await self._lost(job)
-        job = await self._store.set_desired_state(job.job_id, DesiredState.RUN)
+        job = await self.store.set_desired_state(job.job_id, DesiredState.RUN)
         if not again and (job.state is not JobState.PAUSED or await self._driven(job.kind)):
             return job
         try:
@@ -163,18 +161,18 @@ class JobsService:
         """Fail the job with `text` and raise `error`, unless a driver has it: one whose start
         took too long may come after all."""
         try:
-            await self._store.end(job.job_id, job.fence, JobState.FAILED, error=text)
+            await self.store.end(job.job_id, job.fence, JobState.FAILED, error=text)
         except Conflict:
             return await self.get(job.job_id)
         raise error
 
     async def _resume(self, job: Job) -> bool:
         if job.wish is not DesiredState.RUN:
-            await self._store.end(job.job_id, job.fence, AT_REST[job.wish])
+            await self.store.end(job.job_id, job.fence, AT_REST[job.wish])
             return False
         reason = self._hopeless(job)
         if reason is not None:
-            await self._store.end(job.job_id, job.fence, JobState.FAILED, error=reason)
+            await self.store.end(job.job_id, job.fence, JobState.FAILED, error=reason)
             log.error("job %s failed: %s", job.job_id, reason)
             return False
         log.warning("job %s lost its driver: starting driver %d", job.job_id, job.attempts + 1)
@@ -184,12 +182,12 @@ class JobsService:
     def _hopeless(self, job: Job) -> str | None:
         """Why no further driver is started; None when one is."""
         died = job.attempts if job.state is JobState.RUNNING else job.attempts - 1
-        if died >= self._settings.attempts:
+        if died >= self.runtime.settings.jobs.attempts:
             return (
                 f"{job.attempts} drivers ended without finishing it: read the log of the job in "
                 "the Ray dashboard, then submit it again."
             )
-        waited = self._clock.now() - job.created_at
+        waited = self.runtime.clock.now() - job.created_at
         if job.started_at is None and waited > timedelta(seconds=GIVE_UP_S):
             return "No driver ever took it: look at the jobs in the Ray dashboard, submit it again."
         return None
@@ -197,36 +195,36 @@ class JobsService:
     async def _launch(self, seen: Job) -> Job:
         """Start a driver, unless another call does or did since the job was `seen`."""
         name = f"launch:{seen.kind}"
-        lease = await self._leases.acquire(name, self._new_id(), START_S)
+        lease = await self.leases.acquire(name, self.runtime.new_id(), START_S)
         if lease is None:
             return await self.get(seen.job_id)
         try:
             job = await self.get(seen.job_id)
             if job.submission_id != seen.submission_id:
                 return job
-            await self._store.submitted(job.job_id, await self._submission(job))
+            await self.store.submitted(job.job_id, await self._submission(job))
         finally:
-            await self._leases.release(lease)
+            await self.leases.release(lease)
         return await self.get(job.job_id)
 
     async def _submission(self, job: Job) -> str:
         try:
-            return await self._launcher.launch(job)
+            return await self.launcher.launch(job)
         except JobsDown:
             raise
         except RayappError as error:
             raise JobsDown(error.message, code=error.code, details=error.details) from error
 
     async def _driven(self, kind: str) -> bool:
-        return await self._leases.current(lease_of(kind)) is not None
+        return await self.leases.current(lease_of(kind)) is not None
 
     async def _lost(self, job: Job) -> bool:
         """Nobody holds the lease, and no driver can still be on its way. Who asked a pausing job to
         go on while its driver was still leaving meant it, too."""
         if job.final or (job.state is JobState.PAUSED and job.wish is not DesiredState.RUN):
             return False
-        quiet = self._clock.now() - (job.updated_at or job.created_at)
-        patience_s = max(START_S, self._settings.lease_s)
+        quiet = self.runtime.clock.now() - (job.updated_at or job.created_at)
+        patience_s = max(START_S, self.runtime.settings.jobs.lease_s)
         return quiet > timedelta(seconds=patience_s) and not await self._driven(job.kind)
 
     # --- one job of a kind at a time
@@ -244,8 +242,8 @@ class JobsService:
 
     async def _refuse_later(self, job: Job) -> None:
         """Of two that were stored at the same moment, the first one stays."""
-        others = [one for one in await self._store.unfinished(job.kind) if one.job_id < job.job_id]
+        others = [one for one in await self.store.unfinished(job.kind) if one.job_id < job.job_id]
         if not others:
             return
-        await self._store.set_desired_state(job.job_id, DesiredState.CANCEL)
+        await self.store.set_desired_state(job.job_id, DesiredState.CANCEL)
         self._refuse_second(others)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -108,49 +109,43 @@ class _Prepared:
         ]
 
 
+@dataclass(eq=False)
 class DatagovIngest:
     """Implements `JobWork`.
 
     `index_wait_s`: how long `finish` waits for the indexer; the job is done without it too.
     """
 
-    def __init__(
-        self,
-        source: CatalogueSource,
-        shared: SharedItems,
-        items: MemoryStore,
-        expansions: Expansions,
-        *,
-        runtime: Runtime,
-        index_wait_s: float,
-    ) -> None:
-        self._source = source
-        self._shared = shared
-        self._items = items
-        self._expansions = expansions
-        self._runtime = runtime
-        self._index_wait_s = index_wait_s
+    source: CatalogueSource
+    shared: SharedItems
+    items: MemoryStore
+    expansions: Expansions
+    _: KW_ONLY
+    runtime: Runtime
+    index_wait_s: float
+
+    def __post_init__(self) -> None:
         self._made: _Prepared | None = None
         self._facts: Mapping[str, Any] = {}
 
     async def plan(self) -> Plan:
         """Reads the source. What it read is kept beside the data for the workers."""
-        began = self._runtime.clock.monotonic()
-        key, catalogue = await self._source.read()
+        began = self.runtime.clock.monotonic()
+        key, catalogue = await self.source.read()
         if not catalogue.datasets:
             raise ConfigError("The catalogue has no datasets: check --source.")
-        read_s = self._runtime.clock.monotonic() - began
+        read_s = self.runtime.clock.monotonic() - began
         made = self._made = await self._prepare(key, catalogue)
-        stored = await self._shared.record_hashes()
+        stored = await self.shared.record_hashes()
         gone = retiring(stored, made.items, made.anomalies.counts)
         partitions = _partitions(made.items)
         facts = {
-            "source": self._source.name,
+            "source": self.source.name,
             "snapshot": key,
             "origin": catalogue.origin,
-            "planned_at": self._runtime.clock.now().isoformat(),
+            "planned_at": self.runtime.clock.now().isoformat(),
             "read_s": round(read_s, 3),
-            "prepare_s": round(self._runtime.clock.monotonic() - began - read_s, 3),
+            "prepare_s": round(self.runtime.clock.monotonic() - began - read_s, 3),
             "records": _by_kind(made.items),
             "would": {**_differences(made, stored), "retire": len(gone.memory_ids)},
             "anomalies": sum(made.anomalies.counts.values()),
@@ -161,15 +156,15 @@ class DatagovIngest:
         self._facts = facts
         key = str(facts["snapshot"])
         if self._made is None or self._made.key != key:
-            self._made = await self._prepare(key, await self._source.load(key))
+            self._made = await self._prepare(key, await self.source.load(key))
 
     async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
         """The whole slice at once; repeated, it finds nothing to write."""
         kind, ids = str(partition.payload["kind"]), list(partition.payload["ids"])
         made = self._ready()
         items = [made.items[memory_id] for memory_id in ids if memory_id in made.items]
-        stored = await self._shared.record_hashes(ids)
-        counts = await self._shared.put(made.changed(items, stored))
+        stored = await self.shared.record_hashes(ids)
+        counts = await self.shared.put(made.changed(items, stored))
         written = counts.inserted + counts.updated
         return Step(
             cursor=None,
@@ -184,22 +179,22 @@ class DatagovIngest:
 
     async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
         """Archive what left the catalogue, draw the graph, wait for the indexer, report."""
-        made, clock = self._ready(), self._runtime.clock
-        settings = self._runtime.settings.datagov
+        made, clock = self._ready(), self.runtime.clock
+        settings = self.runtime.settings.datagov
         now = clock.now()
-        stored = await self._shared.record_hashes()
+        stored = await self.shared.record_hashes()
         gone = retiring(stored, made.items, made.anomalies.counts)
-        retired = await self._shared.retire(gone.memory_ids, GONE, now)
+        retired = await self.shared.retire(gone.memory_ids, GONE, now)
         nodes, edges = graph_of(
             made.catalogue, now, datasets=settings.graph_datasets, nodes=settings.graph_nodes
         )
-        rows = await self._shared.put_graph(nodes, edges)
+        rows = await self.shared.put_graph(nodes, edges)
         index = await self._indexed()
         failed = sum(row.failed for row in partitions)
         cut_short = any(made.anomalies.counts[kind] for kind in INCOMPLETE)
         seconds = clock.now() - datetime.fromisoformat(str(self._facts["planned_at"]))
         report = {
-            "source": {"name": self._source.name, "snapshot": made.key},
+            "source": {"name": self.source.name, "snapshot": made.key},
             "kinds": _kinds(partitions, Counter(kind_of(one) for one in gone.memory_ids)),
             "retired": retired,
             "retire_refused": gone.refused or None,
@@ -218,12 +213,12 @@ class DatagovIngest:
         return Finish(report=report, complete=complete)
 
     async def close(self) -> None:
-        await self._source.close()
+        await self.source.close()
 
     async def _prepare(self, key: str, catalogue: Catalogue) -> _Prepared:
         """Off the loop: the lease of the job must be renewed meanwhile."""
-        now = self._runtime.clock.now()
-        return await asyncio.to_thread(_Prepared, key, catalogue, self._expansions, now)
+        now = self.runtime.clock.now()
+        return await asyncio.to_thread(_Prepared, key, catalogue, self.expansions, now)
 
     def _ready(self) -> _Prepared:
         if self._made is None:
@@ -232,13 +227,13 @@ class DatagovIngest:
 
     async def _indexed(self) -> dict[str, Any]:
         """What the indexer still owes, after waiting for it within the limit."""
-        clock = self._runtime.clock
+        clock = self.runtime.clock
         began = clock.monotonic()
-        while waiting := bool(await self._items.pending(_SHARED, _ALL, 1)):
-            if clock.monotonic() - began >= self._index_wait_s:
+        while waiting := bool(await self.items.pending(_SHARED, _ALL, 1)):
+            if clock.monotonic() - began >= self.index_wait_s:
                 break
             await asyncio.sleep(POLL_S)
-        left = await self._items.pending(_SHARED, _ALL, MAX_COUNTED, with_failed=True)
+        left = await self.items.pending(_SHARED, _ALL, MAX_COUNTED, with_failed=True)
         states = Counter(item.index.sync_state for item in left)
         return {
             "done": not waiting,

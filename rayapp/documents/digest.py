@@ -7,7 +7,7 @@ budget lose one question at most. Without a model the extract of the document st
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from rayapp.core.errors import Conflict, DependencyDown, InvalidInput, NotFound
 from rayapp.core.runtime import Runtime
@@ -38,33 +38,23 @@ class _Wait(Exception):
         self.delay_s = BUDGET_S if why == "budget" else AWAY_S
 
 
+@dataclass(eq=False)
 class BookDigests:
     """Any number may run at once: a claim gives each document to one of them."""
 
-    def __init__(
-        self,
-        store: BookStore,
-        books: BooksService,
-        memories: MemoriesService,
-        models: ModelPort,
-        *,
-        runtime: Runtime,
-    ) -> None:
-        self._store = store
-        self._books = books
-        self._memories = memories
-        self._models = models
-        self._metrics = runtime.metrics
-        self._new_id = runtime.new_id
+    store: BookStore
+    books: BooksService
+    memories: MemoriesService
+    models: ModelPort
+    _: KW_ONLY
+    runtime: Runtime
 
     async def run_once(self) -> int:
         """One question about the document that waits longest; how many there were, 0 or 1."""
-        if not (
-            self._models.enabled("document_notes") and self._models.enabled("document_summary")
-        ):
+        if not (self.models.enabled("document_notes") and self.models.enabled("document_summary")):
             return 0
-        token = self._new_id()
-        book = await self._store.claim_digest(token=token, claim_s=CLAIM_S)
+        token = self.runtime.new_id()
+        book = await self.store.claim_digest(token=token, claim_s=CLAIM_S)
         if book is None:
             return 0
         delay_s = 0.0
@@ -78,8 +68,8 @@ class BookDigests:
         except Exception:  # a bug met by one document must not stop those of others
             log.exception("a document was not summed up")
             book = replace(book, digest=replace(book.digest, done=True))
-        if await self._store.keep_digest(book, token, delay_s) and book.digest.done:
-            self._metrics.count("documents", result="summed_up")
+        if await self.store.keep_digest(book, token, delay_s) and book.digest.done:
+            self.runtime.metrics.count("documents", result="summed_up")
         return 1
 
     async def _step(self, book: Book) -> Book:
@@ -123,7 +113,7 @@ class BookDigests:
         )
         scope = WriteScope(book.user_id, book.principal)
         try:
-            await self._memories.edit(scope, item.memory_id, edit)
+            await self.memories.edit(scope, item.memory_id, edit)
         except (Conflict, InvalidInput, NotFound) as error:
             log.info("a passage has no summary: %s", error.code)
 
@@ -158,13 +148,13 @@ class BookDigests:
             answer=answer,
             language=prompt_language("\n".join(texts)),
         )
-        reply = await self._models.ask(book.user_id, question)
+        reply = await self.models.ask(book.user_id, question)
         if reply.why is not None and reply.why != "invalid":
             raise _Wait(reply.why)
         return reply.value
 
     async def _chunks(self, book: Book, begin: int, end: int) -> list[MemoryItem]:
-        return await self._books.chunks(ReadScope(book.user_id), book, begin, end - 1)
+        return await self.books.chunks(ReadScope(book.user_id), book, begin, end - 1)
 
     async def _summaries(self, book: Book, begin: int, end: int) -> list[str]:
         items = await self._chunks(book, begin, end)

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from rayapp.core.cancelling import end
@@ -369,6 +369,7 @@ class _LetGo(Exception):
     """Another process holds the document, or nobody is to work on it any more."""
 
 
+@dataclass(eq=False)
 class BookWork:
     """The owner's work on what was uploaded. Any number may run at once: a claim gives each
     document to one of them.
@@ -377,21 +378,11 @@ class BookWork:
         read: reads a file in a process of its own.
     """
 
-    def __init__(
-        self,
-        store: BookStore,
-        memories: MemoriesService,
-        read: Reader,
-        *,
-        runtime: Runtime,
-    ) -> None:
-        self._store = store
-        self._memories = memories
-        self._read = read
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._settings = runtime.settings.documents
-        self._new_id = runtime.new_id
+    store: BookStore
+    memories: MemoriesService
+    read: Reader
+    _: KW_ONLY
+    runtime: Runtime
 
     async def run_once(self) -> int:
         """Work on the next document that is due; how many there were, 0 or 1."""
@@ -402,8 +393,8 @@ class BookWork:
         return await self._work_on(book)
 
     async def _work_on(self, only: Book | None) -> int:
-        token = self._new_id()
-        book = await self._store.claim(token=token, claim_s=CLAIM_S, only=only)
+        token = self.runtime.new_id()
+        book = await self.store.claim(token=token, claim_s=CLAIM_S, only=only)
         if book is None:
             return 0
         work = asyncio.create_task(self._one(book, token))
@@ -419,7 +410,7 @@ class BookWork:
         while True:
             await asyncio.sleep(CLAIM_S / 3)
             try:
-                if not await self._store.hold(book, token, CLAIM_S):
+                if not await self.store.hold(book, token, CLAIM_S):
                     return
             except DependencyDown as error:
                 log.warning("a document is held by its claim alone: %s", error.message)
@@ -449,14 +440,14 @@ class BookWork:
     async def _ingest(self, book: Book, token: str) -> None:
         """Read, recognise, cut, store."""
         scope = ReadScope(book.user_id)
-        data = await self._store.upload(scope, book.upload_id)
+        data = await self.store.upload(scope, book.upload_id)
         if data is None:
             raise InvalidInput("The uploaded file is gone; upload it again.", code="upload_gone")
-        book = replace(book, stage=BookStage.READING, updated_at=self._clock.now())
+        book = replace(book, stage=BookStage.READING, updated_at=self.runtime.clock.now())
         await self._write(book, token)
-        found = await self._read(data, book.file_name, limits_of(self._settings))
+        found = await self.read(data, book.file_name, limits_of(self.runtime.settings.documents))
         del data
-        book = await asyncio.to_thread(library.read_book, book, found, self._clock.now())
+        book = await asyncio.to_thread(library.read_book, book, found, self.runtime.clock.now())
         book = await self._titled(book, token, found)
         known = await self._same_text(book)
         if known is not None:
@@ -464,9 +455,9 @@ class BookWork:
             return
         # A book of a thousand pages takes a second of processor time.
         stored, items = await asyncio.to_thread(self._cut, book, found)
-        if not await self._store.store(stored, token, items):
+        if not await self.store.store(stored, token, items):
             raise _LetGo
-        self._metrics.count("documents", result="stored")
+        self.runtime.metrics.count("documents", result="stored")
         await self._follow(stored, token)
 
     async def _titled(self, book: Book, token: str, found: Extracted) -> Book:
@@ -481,79 +472,81 @@ class BookWork:
 
     async def _same_text(self, book: Book) -> Book | None:
         """The document with chunks that says the same, unless this one takes its place."""
-        known = await self._store.hashed(
+        known = await self.store.hashed(
             ReadScope(book.user_id), book.text_hash or "", attached_to=book.attached_to
         )
         if known is not None and known.linked_to is not None:
-            known = await self._store.get(ReadScope(book.user_id), known.linked_to)
+            known = await self.store.get(ReadScope(book.user_id), known.linked_to)
         if known is None or known.book_id == book.book_id or (book.replaces and alike(book, known)):
             return None
         return known
 
     def _cut(self, book: Book, found: Extracted) -> tuple[Book, list[MemoryItem]]:
-        cut, new = library.cut_book(book, chunks_of(found.blocks), self._clock.now())
+        cut, new = library.cut_book(book, chunks_of(found.blocks), self.runtime.clock.now())
         if not new:
             raise InvalidInput("The file holds no text; send one with text.", code="document_empty")
-        return cut, self._memories.made(WriteScope(book.user_id, book.principal), new)
+        return cut, self.memories.made(WriteScope(book.user_id, book.principal), new)
 
     async def _follow(self, book: Book, token: str) -> None:
         """What is stored is completed when the index has it, and then takes its place. Of what was
         published the chunks follow first."""
-        if await self._store.unindexed(book):
+        if await self.store.unindexed(book):
             await self._again(book, token, INDEX_POLL_S)
             return
-        if book.attached_to is None and not await self._store.open_chunks(book, token):
+        if book.attached_to is None and not await self.store.open_chunks(book, token):
             raise _LetGo
-        if await self._store.unindexed(book):  # what was opened follows
+        if await self.store.unindexed(book):  # what was opened follows
             await self._again(book, token, INDEX_POLL_S)
             return
         # Here and not where it was stored: whoever stored it may have died since.
         await self._settle_upload(book)
         await self._take_place(book)
-        done = library.ended(book, BookState.COMPLETED, self._clock.now())
-        await self._store.end(done, token)
-        self._metrics.count("documents", result="completed")
+        done = library.ended(book, BookState.COMPLETED, self.runtime.clock.now())
+        await self.store.end(done, token)
+        self.runtime.metrics.count("documents", result="completed")
 
     async def _take_place(self, book: Book) -> None:
         """Delete what it replaces: what would be taken for it and is older, unless others rest on
         the text of that."""
         if not book.replaces:
             return
-        for one in await self._store.alike(book):
+        for one in await self.store.alike(book):
             older = (one.uploaded_at, one.book_id) < (book.uploaded_at, book.book_id)
-            if older and not await self._store.linked(ReadScope(book.user_id), one.book_id):
+            if older and not await self.store.linked(ReadScope(book.user_id), one.book_id):
                 scope = WriteScope(book.user_id, book.principal)
-                await self._store.delete(scope, one.book_id, self._clock.now())
+                await self.store.delete(scope, one.book_id, self.runtime.clock.now())
 
     async def _recognised(self, book: Book, token: str, known: Book) -> None:
         """Another file says the same: nothing is stored twice."""
         await self._take_place(book)
         linked = replace(book, linked_to=known.book_id, summary=known.summary)
         linked = replace(linked, text_hash=None, words_hash=None)
-        await self._store.end(library.ended(linked, BookState.COMPLETED, self._clock.now()), token)
+        await self.store.end(
+            library.ended(linked, BookState.COMPLETED, self.runtime.clock.now()), token
+        )
         await self._settle_upload(book, keep=False)
-        self._metrics.count("documents", result="recognised")
+        self.runtime.metrics.count("documents", result="recognised")
 
     async def _settle_upload(self, book: Book, *, keep: bool = True) -> None:
         scope = WriteScope(book.user_id, book.principal)
-        if keep and self._settings.keep_original:
-            await self._store.keep_upload(scope, book.upload_id)
+        if keep and self.runtime.settings.documents.keep_original:
+            await self.store.keep_upload(scope, book.upload_id)
         else:
-            await self._store.drop_upload(scope, book.upload_id)
+            await self.store.drop_upload(scope, book.upload_id)
 
     async def _fail(self, book: Book, token: str, message: str, code: str) -> None:
         error = InvalidInput(message, code=code)
-        failed = library.ended(book, BookState.FAILED, self._clock.now(), error)
-        if await self._store.end(failed, token):
+        failed = library.ended(book, BookState.FAILED, self.runtime.clock.now(), error)
+        if await self.store.end(failed, token):
             await self._settle_upload(book, keep=False)
-            self._metrics.count("documents", result="failed")
+            self.runtime.metrics.count("documents", result="failed")
 
     async def _again(self, book: Book, token: str, delay_s: float) -> None:
         with contextlib.suppress(DependencyDown):  # then it is due when its claim ends
-            await self._store.again(book, token, delay_s)
+            await self.store.again(book, token, delay_s)
 
     async def _write(self, book: Book, token: str) -> None:
-        if not await self._store.update(book, token):
+        if not await self.store.update(book, token):
             raise _LetGo
 
 

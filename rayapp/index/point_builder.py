@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from typing import Protocol
@@ -188,6 +188,7 @@ class PointFailure:
         return isinstance(self.error, OUTAGES)
 
 
+@dataclass(eq=False)
 class PointBuilder:
     """Embeds and analyses under one schema.
 
@@ -195,29 +196,21 @@ class PointBuilder:
         prefixing: asks what surrounds a text; None: nobody asks.
     """
 
-    def __init__(
-        self,
-        embedder: Embedder,
-        analyser: Analyser,
-        *,
-        schema: IndexSchema,
-        timeout_s: float,
-        prefixing: Prefixing | None = None,
-    ) -> None:
-        self._embedder = embedder
-        self._analyser = analyser
-        self.schema = schema
-        self._timeout_s = timeout_s
-        self._prefixing = prefixing
+    embedder: Embedder
+    analyser: Analyser
+    _: KW_ONLY
+    schema: IndexSchema
+    timeout_s: float
+    prefixing: Prefixing | None = None
 
     async def close(self) -> None:
         """End the connections of whoever prefixes."""
-        if self._prefixing is not None:
-            await self._prefixing.close()
+        if self.prefixing is not None:
+            await self.prefixing.close()
 
     def batch(self, size: int) -> int:
         """How many of `size` items may be made at once."""
-        return size if self._prefixing is None else self._prefixing.batch(size)
+        return size if self.prefixing is None else self.prefixing.batch(size)
 
     async def made(
         self, items: Sequence[MemoryItem]
@@ -225,8 +218,8 @@ class PointBuilder:
         """The points of `items`; an outage is the failure of every item it kept away."""
         if not items:
             return [], []
-        if self._prefixing is not None:
-            items = await self._prefixing.given(items)
+        if self.prefixing is not None:
+            items = await self.prefixing.given(items)
         vectors, failures = await self._embed(items)
         points: list[tuple[MemoryItem, IndexPoint]] = []
         for item in items:
@@ -242,7 +235,7 @@ class PointBuilder:
 
     def _point(self, item: MemoryItem, dense: Sequence[Vector]) -> IndexPoint:
         texts = (passage.of(item.text) for passage in passages_of(item.text))
-        words = [self._analyser.document(text) for text in texts]
+        words = [self.analyser.document(text) for text in texts]
         return point_of(item, list(zip(dense, words, strict=True)), self.schema)
 
     async def _embed(
@@ -255,7 +248,7 @@ class PointBuilder:
         try:
             for at in range(0, len(flat), EMBEDDED_AT_ONCE):
                 part = flat[at : at + EMBEDDED_AT_ONCE]
-                vectors += await self._embedder.embed(part, "passage", timeout_s=self._timeout_s)
+                vectors += await self.embedder.embed(part, "passage", timeout_s=self.timeout_s)
         except (BadVector, InvalidInput) as error:
             if len(items) == 1:
                 return {}, [PointFailure(items[0], error)]

@@ -4,6 +4,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 
 from rayapp.bulk.ports import LeaseStore
@@ -85,6 +86,7 @@ def _op_of(item: MemoryItem) -> IndexOp:
     return item.index.op if item.status is Status.ACTIVE else IndexOp.DELETE
 
 
+@dataclass(eq=False)
 class IndexingService:
     """One owner loop calls `run_once` again and again.
 
@@ -95,37 +97,22 @@ class IndexingService:
             those that a person hid; when one fails, the delete of their points is tried again.
     """
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        index: VectorIndex,
-        maker: PointBuilder,
-        leases: LeaseStore,
-        *,
-        on_deleted: OnDeleted | None = None,
-        on_hidden: OnDeleted | None = None,
-        runtime: Runtime,
-    ) -> None:
-        self._store = store
-        self._index = index
-        self._maker = maker
-        self._leases = leases
-        self._schema = maker.schema
-        self._on_deleted = on_deleted
-        self._on_hidden = on_hidden
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._settings = runtime.settings.indexer
-        self._alias = runtime.settings.qdrant.alias
-        self._token = runtime.process
-        self._jitter = runtime.random
-        self._disk = runtime.disk
+    store: MemoryStore
+    index: VectorIndex
+    maker: PointBuilder
+    leases: LeaseStore
+    _: KW_ONLY
+    on_deleted: OnDeleted | None = None
+    on_hidden: OnDeleted | None = None
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
         self._rebuild: tuple[str | None, float] | None = None
         self.outage = False
 
     async def close(self) -> None:
         """End the connections of whoever prefixes; nothing is indexed afterwards."""
-        await self._maker.close()
+        await self.maker.close()
 
     async def run_once(self) -> int:
         """Index one claimed batch; the number of items worked on, 0 when nothing is due.
@@ -133,12 +120,12 @@ class IndexingService:
         Nothing is claimed while a job moves the alias: the wait is seconds, and is the queue's.
         Nor on a full disk, where the index would take what MongoDB needs to stay up.
         """
-        if self._disk.full or await held(self._leases):
+        if self.runtime.disk.full or await held(self.leases):
             return 0
-        items = await self._store.claim(
-            token=self._token,
-            limit=self._maker.batch(self._settings.batch_size),
-            claim_s=self._settings.claim_s,
+        items = await self.store.claim(
+            token=self.runtime.process,
+            limit=self.maker.batch(self.runtime.settings.indexer.batch_size),
+            claim_s=self.runtime.settings.indexer.claim_s,
         )
         if not items:
             return 0
@@ -147,7 +134,7 @@ class IndexingService:
             *await self._set_payload([i for i in items if _op_of(i) is IndexOp.PAYLOAD]),
             *await self._delete([i for i in items if _op_of(i) is IndexOp.DELETE]),
         ]
-        matched = await self._store.finish(self._token, results, self._schema)
+        matched = await self.store.finish(self.runtime.process, results, self.maker.schema)
         if matched < len(results):
             await self._take_back([i for i in items if _op_of(i) is IndexOp.VECTOR])
         self.outage = all(result.error is not None and not result.blamed for result in results)
@@ -160,24 +147,24 @@ class IndexingService:
         `needs_rebuild` is cleared only once everything that was asked for is back, or gave up by
         its own fault: search reads the truth until then. True while a rebuild goes on.
         """
-        await beat(self._leases, self._schema, self._token)
-        health = await self._index.health()
+        await beat(self.leases, self.maker.schema, self.runtime.process)
+        health = await self.index.health()
         if health.collection is None:
-            await self._index.open(self._schema)
-            health = await self._index.health()
+            await self.index.open(self.maker.schema)
+            health = await self.index.health()
         if not health.needs_rebuild:
             self._rebuild = None
             return False
-        lease = await self._leases.acquire(REBUILD_LEASE, self._token, REBUILD_LEASE_S)
+        lease = await self.leases.acquire(REBUILD_LEASE, self.runtime.process, REBUILD_LEASE_S)
         if lease is None:
             return True
         began = await self._rebuild_began(health.collection)
-        backlog = await self._store.backlog()
+        backlog = await self.store.backlog()
         untried = backlog.oldest_untried_s
-        if untried is not None and untried >= self._clock.monotonic() - began:
+        if untried is not None and untried >= self.runtime.clock.monotonic() - began:
             return True
-        await self._index.rebuilt()
-        await self._leases.release(lease)
+        await self.index.rebuilt()
+        await self.leases.release(lease)
         self._rebuild = None
         log.info("the index is complete")
         return False
@@ -185,20 +172,20 @@ class IndexingService:
     async def _rebuild_began(self, collection: str | None) -> float:
         """When this rebuild began; a collection that was lost again begins another one."""
         if self._rebuild is None or self._rebuild[0] != collection:
-            count = await self._store.mark_all_pending()
-            self._rebuild = (collection, self._clock.monotonic())
+            count = await self.store.mark_all_pending()
+            self._rebuild = (collection, self.runtime.clock.monotonic())
             if count:
                 log.warning("the index is to be filled: %d items will be indexed again", count)
         return self._rebuild[1]
 
     async def _upsert(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
-        points, failures = await self._maker.made(items)
-        stored, refused = await written(self._index, points)
+        points, failures = await self.maker.made(items)
+        stored, refused = await written(self.index, points)
         return [*map(self._synced, stored), *map(self._failed, [*failures, *refused])]
 
     async def _set_payload(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
         updates = [payload_update_of(item) for item in items]
-        return await self._write(items, lambda: self._index.set_payload(updates))
+        return await self._write(items, lambda: self.index.set_payload(updates))
 
     async def _delete(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
         revs = {item.point_id: item.index.rev for item in items}
@@ -207,7 +194,7 @@ class IndexingService:
 
         async def delete() -> None:
             await self._delete_everywhere(revs)
-            for gone, forget in ((deleted, self._on_deleted), (hidden, self._on_hidden)):
+            for gone, forget in ((deleted, self.on_deleted), (hidden, self.on_hidden)):
                 if gone and forget is not None:
                     await forget(gone)
 
@@ -216,10 +203,12 @@ class IndexingService:
     async def _delete_everywhere(self, revs: Mapping[str, int]) -> None:
         """From every collection of the alias: what a reindex fills, and what a rollback may bring
         back, must not hold a memory that was deleted."""
-        await self._index.delete(list(revs), revs=revs)
-        for name in collections_of(self._alias, await self._index.collections()):
+        await self.index.delete(list(revs), revs=revs)
+        for name in collections_of(
+            self.runtime.settings.qdrant.alias, await self.index.collections()
+        ):
             with suppress(NotFound):  # dropped meanwhile
-                await self._index.delete(list(revs), revs=revs, collection=name)
+                await self.index.delete(list(revs), revs=revs, collection=name)
 
     async def _take_back(self, items: Sequence[MemoryItem]) -> None:
         """Delete the points of items that were deleted or archived while they were written: another
@@ -227,7 +216,7 @@ class IndexingService:
         for user_id in {item.user_id for item in items}:
             mine = {item.point_id: item.index.rev for item in items if item.user_id == user_id}
             scope = ReadScope(user_id, include_shared=False)
-            found = await self._store.by_points(scope, list(mine))
+            found = await self.store.by_points(scope, list(mine))
             living = {item.point_id for item in found if item.status is Status.ACTIVE}
             gone = {point_id: rev for point_id, rev in mine.items() if point_id not in living}
             if gone:
@@ -247,7 +236,7 @@ class IndexingService:
     def _synced(self, item: MemoryItem) -> IndexResult:
         state, op = item.index, _op_of(item)
         hashed = (
-            vector_hash_of(item.content_hash, self._schema, item.context_prefix)
+            vector_hash_of(item.content_hash, self.maker.schema, item.context_prefix)
             if op is IndexOp.VECTOR
             else state.vector_hash
         )
@@ -265,12 +254,12 @@ class IndexingService:
         outage = failure.outage
         attempt = item.index.attempts + 1
         policy = RetryPolicy(
-            attempts=self._settings.max_attempts,
-            base_s=self._settings.backoff_min_s,
-            max_s=self._settings.backoff_max_s,
+            attempts=self.runtime.settings.indexer.max_attempts,
+            base_s=self.runtime.settings.indexer.backoff_min_s,
+            max_s=self.runtime.settings.indexer.backoff_max_s,
         )
         # Half of the pause is certain: full jitter could retry at once, again and again.
-        share = 0.5 + self._jitter() / 2
+        share = 0.5 + self.runtime.random() / 2
         pause_s = share * OUTAGE_PAUSE_S if outage else backoff_s(attempt, policy, share)
         return IndexResult(
             user_id=item.user_id,
@@ -278,22 +267,24 @@ class IndexingService:
             rev=item.index.rev,
             op=_op_of(item),
             error=f"{error.code}: {error.message}",
-            next_attempt_at=self._clock.now() + timedelta(seconds=pause_s),
+            next_attempt_at=self.runtime.clock.now() + timedelta(seconds=pause_s),
             # An outage is not the item's fault: it never turns an item into `failed`.
             blamed=not outage,
-            failed=not outage and attempt >= self._settings.max_attempts,
+            failed=not outage and attempt >= self.runtime.settings.indexer.max_attempts,
             context_prefix=item.context_prefix,
         )
 
     def _report(self, items: Sequence[MemoryItem], results: Sequence[IndexResult]) -> None:
-        now = self._clock.now()
+        now = self.runtime.clock.now()
         stored = {item.point_id: item.updated_at for item in items}
         for result in results:
             ok = result.error is None
-            self._metrics.count("indexed", op=result.op.value, result="synced" if ok else "retry")
+            self.runtime.metrics.count(
+                "indexed", op=result.op.value, result="synced" if ok else "retry"
+            )
             if ok:
                 age = (now - stored[result.point_id]).total_seconds()
-                self._metrics.observe("index_delay_s", max(0.0, age))
+                self.runtime.metrics.observe("index_delay_s", max(0.0, age))
         errors = {result.error for result in results if result.error}
         if errors:
             log.warning("indexing will retry: %s", "; ".join(sorted(errors)[:3]))

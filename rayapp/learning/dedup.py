@@ -1,6 +1,7 @@
 """Near-duplicates of facts and patterns become one memory."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Runtime
@@ -18,6 +19,7 @@ MERGED = "merged"  # kind of the event that a merge leaves
 REASON = "near-duplicate"
 
 
+@dataclass(eq=False)
 class DedupService:
     """Compares an indexed item with its nearest neighbours.
 
@@ -26,25 +28,17 @@ class DedupService:
     `similarity`: least cosine of two texts that say the same; 0 = off (not measured).
     """
 
-    def __init__(
-        self,
-        lifecycle: LifecycleStore,
-        items: MemoryStore,
-        index: VectorIndex,
-        *,
-        similarity: float,
-        runtime: Runtime,
-    ) -> None:
-        self._lifecycle = lifecycle
-        self._items = items
-        self._index = index
-        self._similarity = similarity
-        self._runtime = runtime
+    lifecycle: LifecycleStore
+    items: MemoryStore
+    index: VectorIndex
+    _: KW_ONLY
+    similarity: float
+    runtime: Runtime
 
     @property
     def enabled(self) -> bool:
         """False: `merge` never does anything, so nobody has to wait for the index."""
-        return self._similarity > 0.0
+        return self.similarity > 0.0
 
     async def merge(self, item: MemoryItem) -> bool:
         """Merge `item` with the memories that say the same; True when it did.
@@ -54,7 +48,7 @@ class DedupService:
         if not self.enabled or item.tier not in DEDUP_TIERS:
             return False
         current, merged = item, False
-        for _ in range(self._runtime.settings.dedup.neighbours):
+        for _ in range(self.runtime.settings.dedup.neighbours):
             try:
                 winner = await self._merge_one(current)
             except (Conflict, NotFound):
@@ -77,12 +71,12 @@ class DedupService:
             return None
         for point in near:
             other = fresh.get(point.point_id)
-            if other is not None and twin(mine, other, point.score, self._similarity).merge:
+            if other is not None and twin(mine, other, point.score, self.similarity).merge:
                 return await self._join(mine, other, point.score)
         return None
 
     async def _vector(self, item: MemoryItem) -> Vector | None:
-        points = await self._index.retrieve([item.point_id], with_vectors=True)
+        points = await self.index.retrieve([item.point_id], with_vectors=True)
         return points[0].dense if points else None
 
     async def _neighbours(self, item: MemoryItem, vector: Vector) -> list[ScoredPoint]:
@@ -92,13 +86,13 @@ class DedupService:
             subject_ids=(item.subject_id,) if item.subject_id is not None else None,
         )
         # One more than wanted: the nearest of all is the item itself.
-        limit = self._runtime.settings.dedup.neighbours + 1
+        limit = self.runtime.settings.dedup.neighbours + 1
         sub_query = SubQuery(name="dedup", limit=limit, dense=vector, tiers=(item.tier,))
-        (found,) = await self._index.query(_own(item), where, [sub_query])
+        (found,) = await self.index.query(_own(item), where, [sub_query])
         near = [
             point
             for point in found
-            if point.point_id != item.point_id and point.score >= self._similarity
+            if point.point_id != item.point_id and point.score >= self.similarity
         ]
         return sorted(near, key=lambda point: (-point.score, point.point_id))
 
@@ -107,12 +101,12 @@ class DedupService:
         if not near:
             return {}
         wanted = [item.point_id, *(point.point_id for point in near)]
-        found = await self._items.by_points(_own(item), wanted)
+        found = await self.items.by_points(_own(item), wanted)
         return {one.point_id: one for one in found if _vector_is_current(one)}
 
     async def _join(self, a: MemoryItem, b: MemoryItem, cosine: float) -> MemoryItem:
         winner, loser = pair(a, b)
-        now = self._runtime.clock.now()
+        now = self.runtime.clock.now()
         moves = merge_moves(winner, loser, now=now, reason=REASON)
         event = Event(
             event_id=transition_id(loser, MERGED),
@@ -128,8 +122,8 @@ class DedupService:
                 "owner": "dedup",
             },
         )
-        moved = await self._lifecycle.transition(moves, [event])
-        self._runtime.metrics.count("transitions", kind=MERGED)
+        moved = await self.lifecycle.transition(moves, [event])
+        self.runtime.metrics.count("transitions", kind=MERGED)
         return next(one for one in moved if one.point_id == winner.point_id)
 
 

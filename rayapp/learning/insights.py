@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from rayapp.core.errors import DependencyDown
 from rayapp.core.runtime import Runtime
@@ -24,35 +24,27 @@ PAST_TURNS = 10
 KNOWN_NODES = 500
 
 
+@dataclass(eq=False)
 class InsightsService:
     """What the graphs say before a search: reads only, no embedding.
 
     Two rounds: graphs and receipts, then the items they name and why those failed.
+
+    `priority`: of a tool, which of two to try first that did equally well.
     """
 
-    def __init__(
-        self,
-        graphs: GraphStore,
-        items: MemoryStore,
-        outcomes: OutcomeStore,
-        receipts: ReceiptReads,
-        *,
-        texts: Texts,
-        runtime: Runtime,
-        priority: Callable[[str], int] = lambda _: 0,
-    ) -> None:
-        """`priority`: of a tool, which of two to try first that did equally well."""
-        self._graphs = graphs
-        self._items = items
-        self._outcomes = outcomes
-        self._receipts = receipts
-        self._texts = texts
-        self._runtime = runtime
-        self._priority = priority
+    graphs: GraphStore
+    items: MemoryStore
+    outcomes: OutcomeStore
+    receipts: ReceiptReads
+    _: KW_ONLY
+    texts: Texts
+    runtime: Runtime
+    priority: Callable[[str], int] = lambda _: 0
 
     async def insights(self, scope: ReadScope, request: InsightsRequest) -> ContextInsights:
         """Empty but for the question when nothing was learned; StoreDown when the truth is."""
-        clock, expansions = self._runtime.clock, self._texts.expansions
+        clock, expansions = self.runtime.clock, self.texts.expansions
         started = clock.monotonic()
         question = read_question(request, expansions)
         priors, turns = await asyncio.gather(
@@ -70,21 +62,21 @@ class InsightsService:
             evidence,
             clock.now(),
             expansions,
-            documents=self._runtime.settings.compat.tier_documents,
-            priority=self._priority,
+            documents=self.runtime.settings.compat.tier_documents,
+            priority=self.priority,
         )
         return replace(found, built_ms=(clock.monotonic() - started) * 1000)
 
     async def suggestions(self, scope: ReadScope, query: str) -> tuple[str, ...]:
         """What may have been meant by a question that found nothing; empty when graphs are away."""
         try:
-            nodes = await self._graphs.top_nodes(scope, KNOWN_NODES)
+            nodes = await self.graphs.top_nodes(scope, KNOWN_NODES)
         except DependencyDown:
             return ()
         return suggestions_of(query, [node.label for node in nodes])
 
     async def _priors(self, scope: ReadScope, question: Question) -> GraphPriors:
-        return await self._graphs.priors(
+        return await self.graphs.priors(
             scope,
             concepts=question.keys,
             context_type=question.context_type,
@@ -95,13 +87,13 @@ class InsightsService:
         """A call that comes twice must not meet its own question as one that was asked before."""
         if request.conversation_id is None:
             return ()
-        asked = await self._receipts.questions(
+        asked = await self.receipts.questions(
             scope, request.conversation_id, PAST_TURNS, besides_turn=request.message_id
         )
         return tuple(PastTurn(query=q, concepts=concepts, at=at) for q, concepts, at in asked)
 
     async def _shown(self, scope: ReadScope, points: tuple[str, ...]) -> list[MemoryItem]:
-        return await self._items.by_points(scope, points) if points else []
+        return await self.items.by_points(scope, points) if points else []
 
     async def _failures(self, scope: ReadScope, points: tuple[str, ...]) -> list[OutcomeEvent]:
-        return await self._outcomes.failures(scope, points) if points else []
+        return await self.outcomes.failures(scope, points) if points else []

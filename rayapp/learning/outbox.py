@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 
 from rayapp.bulk.ports import Lease
@@ -173,31 +174,27 @@ GAUGE_S = 10.0
 Settle = Callable[[Sequence[OutcomeEvent]], Awaitable[int]]
 
 
+@dataclass(eq=False)
 class OutboxService:
     """Drains the outboxes. Any number may run at once: what one settles, another skips."""
 
-    def __init__(
-        self,
-        outcomes: OutcomeStore,
-        graphs: GraphStore,
-        promotion: PromotionService,
-        dedup: DedupService,
-        *,
-        texts: Texts,
-        runtime: Runtime,
-    ) -> None:
-        self._outcomes = outcomes
-        self._graphs = graphs
-        self._promotion = promotion
-        self._content = FollowUps(graphs, dedup, texts.expansions, runtime=runtime)
-        self._settling = GraphEffects(graphs, texts.expansions, runtime=runtime)
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._batch = runtime.settings.learning.effects_batch
-        self._settle_age = timedelta(seconds=runtime.settings.promotion.settle_s)
+    outcomes: OutcomeStore
+    graphs: GraphStore
+    promotion: PromotionService
+    dedup: DedupService
+    _: KW_ONLY
+    texts: Texts
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._content = FollowUps(
+            self.graphs, self.dedup, self.texts.expansions, runtime=self.runtime
+        )
+        self._settling = GraphEffects(self.graphs, self.texts.expansions, runtime=self.runtime)
+        self._settle_age = timedelta(seconds=self.runtime.settings.promotion.settle_s)
         self._pauses: dict[Effect, Pauses] = {
-            "graph": Pauses(runtime.clock),
-            "promotion": Pauses(runtime.clock),
+            "graph": Pauses(self.runtime.clock),
+            "promotion": Pauses(self.runtime.clock),
         }
         self._sizes: dict[str, int] = {}
         self._lease: Lease | None = None
@@ -211,7 +208,7 @@ class OutboxService:
             lease: the owner's; a tier changes only while it holds.
             promotes: False in a process that does not own the tiers: it leaves them alone.
         """
-        now = self._clock.now() + CLOCK_SKEW
+        now = self.runtime.clock.now() + CLOCK_SKEW
         settled = await self._drain("graph", now, self._settling.settle)
         settled += await self._content.run_once()
         if promotes:
@@ -223,7 +220,7 @@ class OutboxService:
 
     async def clean(self, limit: int) -> int:
         """Look at the next `limit` rows for references to dead items; how many rows lost some."""
-        _, cleaned, after = await forget_dead(self._graphs, limit, self._clean_after)
+        _, cleaned, after = await forget_dead(self.graphs, limit, self._clean_after)
         self._clean_after = after
         return cleaned
 
@@ -234,16 +231,20 @@ class OutboxService:
         for user_id, events in (await self._owing(effect, before)).items():
             settled += await self._drain_user(effect, user_id, events, settle)
         if settled:
-            self._metrics.count("effects_settled", settled, kind=effect)
+            self.runtime.metrics.count("effects_settled", settled, kind=effect)
         return settled
 
     async def _owing(self, effect: Effect, before: datetime) -> dict[str, list[OutcomeEvent]]:
         """The oldest events by user. Those that wait take no place from the others."""
         pauses = self._pauses[effect]
         pauses.forget_old()
-        events = await self._outcomes.due(effect, self._batch + len(pauses), before=before)
+        events = await self.outcomes.due(
+            effect, self.runtime.settings.learning.effects_batch + len(pauses), before=before
+        )
         by_user: dict[str, list[OutcomeEvent]] = {}
-        for event in [event for event in events if not pauses.waits(_key(event))][: self._batch]:
+        for event in [event for event in events if not pauses.waits(_key(event))][
+            : self.runtime.settings.learning.effects_batch
+        ]:
             by_user.setdefault(event.user_id, []).append(event)
         return by_user
 
@@ -252,7 +253,7 @@ class OutboxService:
     ) -> int:
         """A batch that was too much for the time limit is tried again in smaller ones."""
         settled = 0
-        size = self._sizes.pop(user_id, self._batch)
+        size = self._sizes.pop(user_id, self.runtime.settings.learning.effects_batch)
         for start in range(0, len(events), size):
             some = events[start : start + size]
             try:
@@ -261,7 +262,7 @@ class OutboxService:
                 self._put_off(effect, some, error)
                 self._sizes[user_id] = max(1, len(some) // 2)
                 return settled
-        if size * 2 < self._batch:
+        if size * 2 < self.runtime.settings.learning.effects_batch:
             self._sizes[user_id] = size * 2
         return settled
 
@@ -284,7 +285,7 @@ class OutboxService:
         outage = isinstance(error, OUTAGES)
         for event in events:
             self._pauses[effect].failed(_key(event), outage=outage)
-        self._metrics.count("effects_failed", len(events), kind=effect)
+        self.runtime.metrics.count("effects_failed", len(events), kind=effect)
         keys = ", ".join(event.idempotency_key for event in events[:3])
         log.warning("%d outcomes still owe %s (%s): %r", len(events), effect, keys, error)
 
@@ -292,13 +293,13 @@ class OutboxService:
         """A check that is repeated changes nothing, so the flag is cleared after it."""
         judged = dict.fromkeys(item.memory_id for event in events for item in event.applied)
         if judged:
-            await self._promotion.check(events[0].user_id, list(judged), lease=self._lease)
-        return await self._outcomes.settle("promotion", events)
+            await self.promotion.check(events[0].user_id, list(judged), lease=self._lease)
+        return await self.outcomes.settle("promotion", events)
 
     async def _gauge(self) -> None:
-        now = self._clock.monotonic()
+        now = self.runtime.clock.monotonic()
         if self._gauged_at is None or now - self._gauged_at >= GAUGE_S:
-            self._metrics.gauge("effects_backlog", float(await self._outcomes.backlog()))
+            self.runtime.metrics.gauge("effects_backlog", float(await self.outcomes.backlog()))
             self._gauged_at = now
 
 

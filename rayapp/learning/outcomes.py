@@ -5,7 +5,7 @@ import json
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 
 from rayapp.core import errors
@@ -224,6 +224,7 @@ class Subject:
     replaces: tuple[str, ...] | None = None
 
 
+@dataclass(eq=False)
 class OutcomesService:
     """Raises InvalidInput, NotFound, Conflict, StoreDown; then nothing was recorded.
 
@@ -233,25 +234,14 @@ class OutcomesService:
     `on_recorded`: told of what was new.
     """
 
-    def __init__(
-        self,
-        store: OutcomeStore,
-        receipts: ReceiptReads,
-        memories: MemoriesService,
-        sessions: ScoredSessions,
-        *,
-        tools: ToolVerdicts,
-        on_recorded: OnRecorded | None = None,
-        runtime: Runtime,
-    ) -> None:
-        self._store = store
-        self._receipts = receipts
-        self._memories = memories
-        self._sessions = sessions
-        self._tools = tools
-        self._on_recorded = on_recorded
-        self._runtime = runtime
-        self._learning = runtime.settings.learning
+    store: OutcomeStore
+    receipts: ReceiptReads
+    memories: MemoriesService
+    sessions: ScoredSessions
+    _: KW_ONLY
+    tools: ToolVerdicts
+    on_recorded: OnRecorded | None = None
+    runtime: Runtime
 
     async def record(self, scope: WriteScope, request: OutcomeRequest) -> OutcomeAnswer:
         """A known key answers before a receipt is looked for: the newest one is another by now."""
@@ -292,7 +282,7 @@ class OutcomesService:
             )
         if first.receipt_id is None:
             return None
-        return await self._receipts.get(scope.own, first.receipt_id)
+        return await self.receipts.get(scope.own, first.receipt_id)
 
     async def record_response(self, scope: WriteScope, request: ResponseRequest) -> ResponseAnswer:
         """Everything is checked before the takeaway is stored, so an error leaves nothing behind.
@@ -339,7 +329,7 @@ class OutcomesService:
             return replace(answer, nothing="nothing_shown")
         if request.conversation_id is None:
             return replace(answer, nothing="no_receipt")
-        last = await self._receipts.latest(scope.own, request.conversation_id, 1)
+        last = await self.receipts.latest(scope.own, request.conversation_id, 1)
         scored = bool(last) and last[0].scored_at is not None
         return replace(answer, nothing="already_scored" if scored else "nothing_shown")
 
@@ -352,14 +342,14 @@ class OutcomesService:
         """
         answer = await self._rate(scope, request)
         given = ScoreGiven(
-            at=self._runtime.clock.now(),
+            at=self.runtime.clock.now(),
             conversation_id=request.conversation_id,
             message_id=request.message_id,
             score=request.score,
         )
         signal = Signal(source=EXPLICIT)
         verdict = Verdict(outcome=FEEDBACK[request.score], signal=signal, by=request.recorder)
-        await self._tools.judge(scope, given, verdict)
+        await self.tools.judge(scope, given, verdict)
         await self._tell(scope, given)
         return answer
 
@@ -388,12 +378,12 @@ class OutcomesService:
     ) -> OutcomeAnswer:
         """Thumbs at once take the same number: the one that comes second looks again."""
         prefix = rules.key_prefix(request.conversation_id, request.message_id)
-        before = await self._store.latest(
+        before = await self.store.latest(
             scope.own, rules.old_key_prefix(request.message_id), THUMBS_LOOKED_AT
         )
         old = rules.of_conversation(before, request.conversation_id)
         for _ in range(THUMB_TRIES):
-            new = await self._store.latest(scope.own, prefix, THUMBS_LOOKED_AT)
+            new = await self.store.latest(scope.own, prefix, THUMBS_LOOKED_AT)
             events = [*new, *old]
             thumbs = rules.newest_thumbs(events)
             given = {c: t for c in citations if (t := thumbs.get(c)) and t.outcome is outcome}
@@ -431,14 +421,14 @@ class OutcomesService:
         if conversation_id is None:
             return
         given = ScoreGiven(
-            at=self._runtime.clock.now(),
+            at=self.runtime.clock.now(),
             conversation_id=conversation_id,
             # One that was found for it may be of a turn that is still to come.
             receipt_id=request.receipt_id,
         )
         signal = Signal(source=source, confidence=request.signal.confidence)
         verdict = Verdict(outcome=request.outcome, signal=signal, by=request.recorder)
-        await self._tools.judge(scope, given, verdict)
+        await self.tools.judge(scope, given, verdict)
 
     # --- what its conversation waits for
 
@@ -447,15 +437,15 @@ class OutcomesService:
     ) -> None:
         if conversation_id is None and receipt_id is None:
             return
-        now = self._runtime.clock.now()
+        now = self.runtime.clock.now()
         given = ScoreGiven(at=now, conversation_id=conversation_id, receipt_id=receipt_id)
         await self._tell(scope, given)
 
     async def _tell(self, scope: WriteScope, given: ScoreGiven) -> None:
         try:
-            await self._sessions.scored(scope, given)
+            await self.sessions.scored(scope, given)
         except errors.RayappError as error:
-            self._runtime.metrics.count("degraded", reason="session")
+            self.runtime.metrics.count("degraded", reason="session")
             log.warning("a score is not noted in its session: %s", error.message)
 
     # --- what an outcome is about
@@ -488,7 +478,7 @@ class OutcomesService:
         ids = [one for one in request.related if isinstance(one, str)]
         check_ids(ids, "related")
         read = ReadScope(scope.user_id)
-        await asyncio.gather(*(self._memories.get(read, one) for one in dict.fromkeys(ids)))
+        await asyncio.gather(*(self.memories.get(read, one) for one in dict.fromkeys(ids)))
         positions = [one for one in request.related if not isinstance(one, str)]
         if positions and receipt is None:
             raise errors.InvalidInput(
@@ -509,7 +499,7 @@ class OutcomesService:
     ) -> Receipt | None:
         """The named receipt, else the newest unscored one that this principal may score."""
         if receipt_id is not None:
-            receipt = await self._receipts.get(scope.own, receipt_id)
+            receipt = await self.receipts.get(scope.own, receipt_id)
             if receipt is None:
                 raise errors.NotFound(
                     f"No receipt {receipt_id}: it expired or is not yours; search again, or name "
@@ -520,7 +510,7 @@ class OutcomesService:
         if conversation_id is None:
             return None
         limit = 1 if recorder.owner else RECEIPTS_LOOKED_AT
-        found = await self._receipts.latest(scope.own, conversation_id, limit, unscored=True)
+        found = await self.receipts.latest(scope.own, conversation_id, limit, unscored=True)
         return next((r for r in found if recorder.owner or r.principal == recorder.principal), None)
 
     async def _receipt_showing(
@@ -530,7 +520,7 @@ class OutcomesService:
         if request.conversation_id is None:
             return None
         read, recorder = scope.own, request.recorder
-        found = await self._receipts.latest(read, request.conversation_id, RECEIPTS_LOOKED_AT)
+        found = await self.receipts.latest(read, request.conversation_id, RECEIPTS_LOOKED_AT)
         for receipt in found:
             mine = recorder.owner or receipt.principal == recorder.principal
             if mine and not set(citations).isdisjoint(all_shown(receipt)):
@@ -542,17 +532,17 @@ class OutcomesService:
     async def _first(self, scope: WriteScope, key: str | None) -> OutcomeEvent | None:
         if key is None:
             return None
-        return await self._store.find(scope.own, key)
+        return await self.store.find(scope.own, key)
 
     async def _record(
         self, scope: WriteScope, request: OutcomeRequest, subject: Subject
     ) -> tuple[OutcomeEvent, bool]:
         """The event, and whether its key was known before."""
-        now, receipt = self._runtime.clock.now(), subject.receipt
+        now, receipt = self.runtime.clock.now(), subject.receipt
         weak = self._weak(request.signal)
         event = OutcomeEvent(
             user_id=scope.user_id,
-            idempotency_key=request.idempotency_key or self._runtime.new_id(),
+            idempotency_key=request.idempotency_key or self.runtime.new_id(),
             principal=request.recorder.principal,
             owner=request.recorder.owner,
             outcome=self._outcome(request),
@@ -572,12 +562,13 @@ class OutcomesService:
             replaces=subject.replaces,
         )
         limits = OutcomeLimits(
-            keep_receipt_until=now + timedelta(days=self._learning.scored_receipt_ttl_days),
-            guest_per_hour=self._learning.guest_outcomes_per_hour,
+            keep_receipt_until=now
+            + timedelta(days=self.runtime.settings.learning.scored_receipt_ttl_days),
+            guest_per_hour=self.runtime.settings.learning.guest_outcomes_per_hour,
         )
-        recorded, duplicate = await self._store.record(event, limits, strict=subject.strict)
-        if self._on_recorded is not None and not duplicate:
-            await self._on_recorded(recorded)
+        recorded, duplicate = await self.store.record(event, limits, strict=subject.strict)
+        if self.on_recorded is not None and not duplicate:
+            await self.on_recorded(recorded)
         return recorded, duplicate
 
     def _outcome(self, request: OutcomeRequest) -> Outcome:
@@ -585,7 +576,7 @@ class OutcomesService:
 
     def _weak(self, signal: Signal) -> bool:
         """An implicit signal below the confidence that counts is evidence, not an outcome."""
-        floor = self._learning.implicit_confidence
+        floor = self.runtime.settings.learning.implicit_confidence
         return signal.source != EXPLICIT and signal.confidence < floor
 
     def _answer(self, event: OutcomeEvent, *, duplicate: bool) -> OutcomeAnswer:
@@ -599,7 +590,7 @@ class OutcomesService:
 
     def _count(self, outcome: Outcome, *, duplicate: bool) -> None:
         result = "duplicate" if duplicate else "recorded"
-        self._runtime.metrics.count("outcomes", outcome=outcome.value, result=result)
+        self.runtime.metrics.count("outcomes", outcome=outcome.value, result=result)
 
     def _response(self, event: OutcomeEvent, key: str | None, *, duplicate: bool) -> ResponseAnswer:
         kept = event.takeaway_id or (takeaway_id(event.user_id, key) if key else "")
@@ -619,12 +610,12 @@ class OutcomesService:
             score=TAKEAWAY_SCORE[request.outcome],
         )
         try:
-            return await self._memories.store(scope, new)
+            return await self.memories.store(scope, new)
         except errors.DuplicateMemory:
             if new.memory_id is None:
                 raise
             # The id of this key is taken: by this takeaway, archived since, or by another text.
-            kept = await self._memories.get(scope.own, new.memory_id)
+            kept = await self.memories.get(scope.own, new.memory_id)
             if kept.content_hash != content_hash(takeaway):
                 raise rules.key_reused() from None
             return StoreResult(memory_id=kept.memory_id, status="duplicate")

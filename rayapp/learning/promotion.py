@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -205,32 +205,30 @@ class _Run:
         return not known
 
 
+@dataclass(eq=False)
 class PromotionService:
     """Cycles of promotion, for one user or for all. Raises Conflict, StoreDown."""
 
-    def __init__(self, store: LifecycleStore, leases: LeaseStore, *, runtime: Runtime) -> None:
-        self._store = store
-        self._leases = leases
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._settings = runtime.settings.promotion
-        self._params = rules.PromotionParams(policy=self._settings.policy)
-        self._process = runtime.process
-        self._new_id = runtime.new_id
-        self._jitter = runtime.random
+    store: LifecycleStore
+    leases: LeaseStore
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._params = rules.PromotionParams(policy=self.runtime.settings.promotion.policy)
 
     async def run(self, user_id: str | None) -> PromotionReport:
         """Look at every item that a rule could touch; a second run finds nothing to do.
 
         Raises Conflict: `busy` when another cycle goes on, `lease_lost` when one took over.
         """
-        started = self._clock.monotonic()
+        started = self.runtime.clock.monotonic()
         lease = await self._lease(_lease_name(user_id))
         run = _Run(lease, lease.holder)
         try:
             await self._cycle(user_id, run)
         finally:
-            await self._leases.release(run.lease or lease)
+            await self.leases.release(run.lease or lease)
         return self._report(run, started)
 
     async def check(
@@ -240,43 +238,43 @@ class PromotionService:
 
         With `lease`, nothing moves once another owner has it (Conflict, code `lease_lost`).
         """
-        started = self._clock.monotonic()
-        run = _Run(lease, self._process if lease is None else lease.holder)
-        await self._settle(await self._store.by_ids(user_id, memory_ids), run)
+        started = self.runtime.clock.monotonic()
+        run = _Run(lease, self.runtime.process if lease is None else lease.holder)
+        await self._settle(await self.store.by_ids(user_id, memory_ids), run)
         return self._report(run, started)
 
     async def schedule(self, user_id: str | None = None) -> PromotionSchedule:
         """Of the cycles over all users, and of those over this user alone."""
         names = [LEASE] if user_id is None else [LEASE, _lease_name(user_id)]
-        owner = await self._leases.current(rules.OWNER_LEASE)
-        released = await asyncio.gather(*map(self._leases.last_released, names))
+        owner = await self.leases.current(rules.OWNER_LEASE)
+        released = await asyncio.gather(*map(self.leases.last_released, names))
         scheduled = rules.is_scheduled(
             owned=owner is not None,
             last_cycle=released[0],
-            interval=timedelta(seconds=self._settings.interval_s),
-            now=self._clock.now(),
+            interval=timedelta(seconds=self.runtime.settings.promotion.interval_s),
+            now=self.runtime.clock.now(),
         )
         return PromotionSchedule(
-            interval_ms=round(self._settings.interval_s * 1000),
+            interval_ms=round(self.runtime.settings.promotion.interval_s * 1000),
             running=scheduled,
             last_run_at=max((at for at in released if at is not None), default=None),
         )
 
     async def activity(self, since: datetime) -> list[tuple[str, int, int]]:
         """(user, exchanges stored since then, conversations they came from)."""
-        return await self._store.activity(since)
+        return await self.store.activity(since)
 
     # --- one cycle
 
     async def _lease(self, name: str) -> Lease:
         """A holder of its own for every cycle: two cycles of one process exclude each other."""
-        holder = f"{self._process}:{self._new_id()}"
+        holder = f"{self.runtime.process}:{self.runtime.new_id()}"
         for attempt in range(1, BUSY.attempts + 1):
-            lease = await self._leases.acquire(name, holder, self._settings.lease_s)
+            lease = await self.leases.acquire(name, holder, self.runtime.settings.promotion.lease_s)
             if lease is not None:
                 return lease
             if attempt < BUSY.attempts:
-                await asyncio.sleep(backoff_s(attempt, BUSY, self._jitter()))
+                await asyncio.sleep(backoff_s(attempt, BUSY, self.runtime.random()))
         raise errors.Conflict(
             "A promotion cycle is going on: wait until it has finished.",
             code="busy",
@@ -289,10 +287,14 @@ class PromotionService:
         await self._walk(user_id, False, run)
 
     async def _walk(self, user_id: str | None, judged: bool, run: _Run) -> None:
-        limit, after = self._settings.batch_size, None
+        limit, after = self.runtime.settings.promotion.batch_size, None
         while True:
-            page = await self._store.candidates(
-                judged=judged, user_id=user_id, now=self._clock.now(), after=after, limit=limit
+            page = await self.store.candidates(
+                judged=judged,
+                user_id=user_id,
+                now=self.runtime.clock.now(),
+                after=after,
+                limit=limit,
             )
             await self._settle(page, run)
             if len(page) < limit:
@@ -303,7 +305,9 @@ class PromotionService:
     async def _renew(self, lease: Lease | None) -> Lease | None:
         if lease is None:
             return None
-        renewed = await self._leases.acquire(lease.name, lease.holder, self._settings.lease_s)
+        renewed = await self.leases.acquire(
+            lease.name, lease.holder, self.runtime.settings.promotion.lease_s
+        )
         if renewed is None:
             raise errors.Conflict(
                 "Another owner took over: it goes on with the work.",
@@ -335,7 +339,7 @@ class PromotionService:
             return None
 
     def _decision(self, item: MemoryItem) -> rules.Decision | None:
-        decision = rules.decide(item, self._clock.now(), self._params)
+        decision = rules.decide(item, self.runtime.clock.now(), self._params)
         return None if decision.action == "keep" else decision
 
     async def _group(
@@ -348,7 +352,7 @@ class PromotionService:
         try:
             wanted = [self._plain(item, decision, run) for item, decision in due]
             moves = [move for one in wanted for move in one.moves]
-            items = await self._store.transition(
+            items = await self.store.transition(
                 moves, [one.event for one in wanted], lease=run.lease
             )
         except Exception as error:  # whatever is wrong with one shows when it is alone
@@ -375,8 +379,8 @@ class PromotionService:
                 reason = error
                 if last or not _worth_a_retry(error):
                     break
-            await asyncio.sleep(backoff_s(attempt, ITEM, self._jitter()))
-            found = await self._store.by_ids(item.user_id, [item.memory_id])
+            await asyncio.sleep(backoff_s(attempt, ITEM, self.runtime.random()))
+            found = await self.store.by_ids(item.user_id, [item.memory_id])
             if not found:
                 return None
             item = found[0]
@@ -390,19 +394,19 @@ class PromotionService:
             return None
         other = None
         if decision.to is not None:
-            other = await self._store.same_text(item, decision.to)
+            other = await self.store.same_text(item, decision.to)
         if other is None:
             wanted = self._plain(item, decision, run)
         else:
             wanted = self._merge(item, other, decision, run)
-        items = await self._store.transition(wanted.moves, [wanted.event], lease=run.lease)
+        items = await self.store.transition(wanted.moves, [wanted.event], lease=run.lease)
         self._count(wanted.event, run)
         return next((i for i in items if i.memory_id == wanted.stays), None)
 
     # --- what a transition writes
 
     def _plain(self, item: MemoryItem, decision: rules.Decision, run: _Run) -> _Transition:
-        now = self._clock.now()
+        now = self.runtime.clock.now()
         change, kind = KINDS[decision.action]
         new = rules.apply_move(item, decision, now)
         row = replaced_state(item, change, decision.reason, now)
@@ -416,7 +420,7 @@ class PromotionService:
     ) -> _Transition:
         """`item` meets `other`, which says the same in the tier it goes to: they become one there.
         The id that was stored first is kept, whichever of the two it is."""
-        now = self._clock.now()
+        now = self.runtime.clock.now()
         winner, loser = older_first(item, other)
         arrived = rules.apply_move(item, decision, now) if winner is item else winner
         moves = merge_moves(arrived, loser, now=now, reason=decision.reason, read=winner)
@@ -431,10 +435,10 @@ class PromotionService:
     def _count(self, event: Event, run: _Run) -> None:
         if run.is_new(event):
             run.count(event.kind)
-            self._metrics.count("transitions", kind=event.kind)
+            self.runtime.metrics.count("transitions", kind=event.kind)
 
     def _report(self, run: _Run, started: float) -> PromotionReport:
-        spent_ms = (self._clock.monotonic() - started) * 1000
+        spent_ms = (self.runtime.clock.monotonic() - started) * 1000
         return PromotionReport(**run.report, duration_ms=round(spent_ms, 3))
 
 

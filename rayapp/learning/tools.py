@@ -1,7 +1,7 @@
 """The outcome of a turn reaches the tools that it used: one verdict per turn, the newest counts."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from rayapp.core import errors
 from rayapp.core.runtime import Runtime
@@ -29,6 +29,7 @@ class Verdict:
     by: Recorder
 
 
+@dataclass(eq=False)
 class ToolVerdicts:
     """Raises StoreDown, Overloaded; whoever asks again counts nothing twice.
 
@@ -36,27 +37,22 @@ class ToolVerdicts:
     `on_recorded`: told of what was new.
     """
 
-    def __init__(
-        self,
-        store: OutcomeStore,
-        turns: TurnTools,
-        *,
-        on_recorded: Callable[[OutcomeEvent], Awaitable[None]] | None = None,
-        runtime: Runtime,
-    ) -> None:
-        self._store = store
-        self._turns = turns
-        self._on_recorded = on_recorded
-        self._clock = runtime.clock
-        self._floor = runtime.settings.learning.implicit_confidence
+    store: OutcomeStore
+    turns: TurnTools
+    _: KW_ONLY
+    on_recorded: Callable[[OutcomeEvent], Awaitable[None]] | None = None
+    runtime: Runtime
 
     async def judge(self, scope: WriteScope, given: ScoreGiven, verdict: Verdict) -> None:
         """What became of the turn that a score is about. An unsure signal says nothing."""
         signal = verdict.signal
-        sure = signal.source == rules.EXPLICIT or signal.confidence >= self._floor
+        sure = (
+            signal.source == rules.EXPLICIT
+            or signal.confidence >= self.runtime.settings.learning.implicit_confidence
+        )
         if not verdict.by.owner or verdict.outcome is Outcome.UNKNOWN or not sure:
             return
-        use = await self._turns.used(scope.own, given)
+        use = await self.turns.used(scope.own, given)
         if use is not None and use.answered:
             await self.judge_use(scope, use, verdict)
 
@@ -64,7 +60,7 @@ class ToolVerdicts:
         """Verdicts at once take the same number: the one that comes second looks again."""
         prefix = rules.verdict_prefix(use.conversation_id, use.message_id)
         for _ in range(TRIES):
-            events = await self._store.latest(scope.own, prefix, LOOKED_AT)
+            events = await self.store.latest(scope.own, prefix, LOOKED_AT)
             before = rules.in_effect(events)
             if not rules.takes_effect(before, verdict.outcome, verdict.signal.source):
                 return
@@ -82,7 +78,7 @@ class ToolVerdicts:
     async def detected(self, scope: WriteScope, conversation_id: str, message_id: str) -> list[str]:
         """Keys of the verdicts on this turn that were read out of a person's next words."""
         prefix = rules.verdict_prefix(conversation_id, message_id)
-        events = await self._store.latest(scope.own, prefix, LOOKED_AT)
+        events = await self.store.latest(scope.own, prefix, LOOKED_AT)
         return [one.idempotency_key for one in events if one.signal.source == rules.DETECTED]
 
     async def note_failures(self, scope: WriteScope, use: ToolUse, by: Recorder) -> None:
@@ -104,7 +100,7 @@ class ToolVerdicts:
             principal=verdict.by.principal,
             owner=verdict.by.owner,
             outcome=outcome,
-            at=self._clock.now(),
+            at=self.runtime.clock.now(),
             memory_ids=(),
             conversation_id=use.conversation_id,
             context_type=use.context_type,
@@ -116,6 +112,6 @@ class ToolVerdicts:
     async def _record(self, event: OutcomeEvent, key: str) -> None:
         limits = OutcomeLimits(keep_receipt_until=event.at, guest_per_hour=0)
         keyed = replace(event, idempotency_key=key)
-        recorded, known = await self._store.record(keyed, limits, strict=False)
-        if self._on_recorded is not None and not known:
-            await self._on_recorded(recorded)
+        recorded, known = await self.store.record(keyed, limits, strict=False)
+        if self.on_recorded is not None and not known:
+            await self.on_recorded(recorded)

@@ -1,6 +1,7 @@
 """Why was this memory (not) shown? Runs the one search and follows a single memory through it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import NotFound
@@ -19,34 +20,36 @@ from rayapp.search.service import Prepared, SearchService
 from rayapp.search.tracing import Trace
 
 
+@dataclass(eq=False)
 class Explainer:
     """Follows one memory through the search."""
 
-    def __init__(self, service: SearchService, store: MemoryStore, runtime: Runtime) -> None:
-        self._service = service
-        self._store = store
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._timeout_s = runtime.settings.search.timeout_s
-        self._documents = runtime.settings.compat.tier_documents
+    service: SearchService
+    store: MemoryStore
+    runtime: Runtime
 
     async def explain(self, scope: ReadScope, memory_id: str, query: SearchQuery) -> Explanation:
         """Follow `memory_id` stage by stage; `lost_at` names the stage that dropped it."""
-        item = await self._store.get(scope, memory_id)
+        item = await self.store.get(scope, memory_id)
         if item is None:
             raise NotFound(f"No memory {memory_id}; list /api/memory/items to see what exists.")
-        prepared = self._service.prepare(scope, query)
-        trace = Trace(self._clock, self._metrics)
-        deadline = Deadline(query.timeout_s or self._timeout_s, self._clock.monotonic)
-        stages = [_stored(item), _filtered(prepared, item, self._documents)]
-        gathered = await self._service.gather(prepared, deadline, trace)
+        prepared = self.service.prepare(scope, query)
+        trace = Trace(self.runtime.clock, self.runtime.metrics)
+        deadline = Deadline(
+            query.timeout_s or self.runtime.settings.search.timeout_s, self.runtime.clock.monotonic
+        )
+        stages = [
+            _stored(item),
+            _filtered(prepared, item, self.runtime.settings.compat.tier_documents),
+        ]
+        gathered = await self.service.gather(prepared, deadline, trace)
         candidate = next(
             (c for c in gathered.candidates if c.item.memory_id == item.memory_id), None
         )
         depth = gathered.depths.get(item.tier, prepared.depth)
         stages.append(_retrieved(candidate, item, gathered.priors, depth))
-        ranked = await self._service.ranked(prepared, gathered, deadline, trace)
-        kept = self._service.distinct(prepared, ranked)
+        ranked = await self.service.ranked(prepared, gathered, deadline, trace)
+        kept = self.service.distinct(prepared, ranked)
         collapsed = _collapsed(kept, ranked, item)
         shown = bool(collapsed) or _in_page(_position(kept, ranked, item), prepared)
         stages += [*_placed(ranked, item, prepared, kept=shown), *collapsed]

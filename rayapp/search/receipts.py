@@ -7,6 +7,7 @@ is refused as unknown (decision 0055). Whoever reads receipts in this process wr
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 import uuid6
@@ -25,35 +26,30 @@ LOOKS, LOOK_S = 4, 0.05
 YOUNG_S = 2.0
 
 
+@dataclass(eq=False)
 class GroupedReceipts:
     """`Receipts` over a store. `window_s` 0: each is written at once, and waited for."""
 
-    def __init__(
-        self,
-        store: ReceiptStore,
-        window_s: float,
-        clock: Clock,
-        metrics: Metrics,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._store = store
-        self._window_s = window_s
-        self._clock = clock
-        self._metrics = metrics
-        self._sleep = sleep
+    store: ReceiptStore
+    window_s: float
+    clock: Clock
+    metrics: Metrics
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def __post_init__(self) -> None:
         self._waiting: list[Receipt] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writing: set[asyncio.Task[None]] = set()
 
     async def put(self, receipt: Receipt) -> None:
-        if self._window_s <= 0.0:
-            await self._store.put_many([receipt])
+        if self.window_s <= 0.0:
+            await self.store.put_many([receipt])
             return
         self._waiting.append(receipt)
         if len(self._waiting) >= MOST:
             self._begin()
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._window_s, self._begin)
+            self._timer = asyncio.get_running_loop().call_later(self.window_s, self._begin)
 
     async def flush(self) -> None:
         """Until what was put is written, or given up and counted."""
@@ -63,29 +59,29 @@ class GroupedReceipts:
 
     async def get(self, scope: ReadScope, receipt_id: str) -> Receipt | None:
         await self.flush()
-        found = await self._store.get(scope, receipt_id)
+        found = await self.store.get(scope, receipt_id)
         looks = 0 if found or not self._is_young(receipt_id) else LOOKS
         while found is None and looks:
             looks -= 1
-            await self._sleep(LOOK_S)
-            found = await self._store.get(scope, receipt_id)
+            await self.sleep(LOOK_S)
+            found = await self.store.get(scope, receipt_id)
         return found
 
     async def latest(
         self, scope: ReadScope, conversation_id: str, limit: int, *, unscored: bool = False
     ) -> list[Receipt]:
         await self.flush()
-        return await self._store.latest(scope, conversation_id, limit, unscored=unscored)
+        return await self.store.latest(scope, conversation_id, limit, unscored=unscored)
 
     async def questions(
         self, scope: ReadScope, conversation_id: str, limit: int, *, besides_turn: str | None = None
     ) -> list[tuple[str, tuple[str, ...], datetime]]:
         await self.flush()
-        return await self._store.questions(scope, conversation_id, limit, besides_turn=besides_turn)
+        return await self.store.questions(scope, conversation_id, limit, besides_turn=besides_turn)
 
     async def recent(self, limit: int) -> list[Receipt]:
         await self.flush()
-        return await self._store.recent(limit)
+        return await self.store.recent(limit)
 
     def _is_young(self, receipt_id: str) -> bool:
         """Whether its id (UUIDv7) was made just now; one of another form is nobody's."""
@@ -93,7 +89,7 @@ class GroupedReceipts:
             made_ms = uuid6.UUID(receipt_id).time
         except ValueError:
             return False
-        age = self._clock.now().timestamp() - made_ms / 1_000.0
+        age = self.clock.now().timestamp() - made_ms / 1_000.0
         return abs(age) < YOUNG_S
 
     def _begin(self) -> None:
@@ -108,7 +104,7 @@ class GroupedReceipts:
 
     async def _write(self, group: list[Receipt]) -> None:
         try:
-            await self._store.put_many(group)
+            await self.store.put_many(group)
         except RayappError as error:
-            self._metrics.count("degraded", len(group), reason="receipt")
+            self.metrics.count("degraded", len(group), reason="receipt")
             log.warning("%d receipts were not written: %s", len(group), error.message)

@@ -177,7 +177,7 @@ async def test_a_worker_that_dies_loses_one_question() -> None:
         await world.read(1)
         # The next one dies after the passages have their notes, before the row says so.
         dying = world.worker()
-        dying._store = _Dies(world.world.books)  # type: ignore[assignment]
+        dying.store = _Dies(world.world.books)  # type: ignore[assignment]
         with pytest.raises(KeyboardInterrupt):
             await dying.run_once()
         assert await world.read() == 0  # held by the dead one

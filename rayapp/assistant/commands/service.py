@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 
 from rayapp.assistant.commands.ledger import OrderLedger
 from rayapp.assistant.commands.rules import (
@@ -46,28 +47,21 @@ UNLISTED = f"{GOAL} removed"  # as `MemoryBankService.unlist` says it
 _Doing = Callable[[WriteScope, Command, ContextRequest], Awaitable[Performed]]
 
 
+@dataclass(eq=False)
 class CommandsService:
     """Never raises: a context is given in any case. A message that comes again finds its orders
     done: the same text is known, and what was removed is not found again. One that comes with other
     words has what it no longer orders taken back first."""
 
-    def __init__(
-        self,
-        memories: MemoriesService,
-        bank: MemoryBankService,
-        search: SearchService,
-        analyser: Analyser,
-        ledger: OrderLedger,
-        *,
-        runtime: Runtime,
-    ) -> None:
-        self._memories = memories
-        self._bank = bank
-        self._search = search
-        self._analyser = analyser
-        self._ledger = ledger
-        self._metrics = runtime.metrics
-        self._disk = runtime.disk
+    memories: MemoriesService
+    bank: MemoryBankService
+    search: SearchService
+    analyser: Analyser
+    ledger: OrderLedger
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
         self._doing: Mapping[Kind, _Doing] = {
             "add_goal": self._add,
             "add_value": self._add,
@@ -84,7 +78,7 @@ class CommandsService:
         commands, writer = commands_of(request.query), WriteScope(scope.user_id)
         if request.recorder is not None:
             try:
-                await self._ledger.take_back(writer, request, commands)
+                await self.ledger.take_back(writer, request, commands)
             except RayappError as error:
                 log.warning("what a message ordered before stays done: %s", error.code)
         done = []
@@ -92,7 +86,7 @@ class CommandsService:
             if request.recorder is None and command.kind != "list_goals":
                 continue
             found = await self._perform(writer, command, request)
-            self._metrics.count("commands", kind=command.kind, status=found.status)
+            self.runtime.metrics.count("commands", kind=command.kind, status=found.status)
             done.append(found)
         return tuple(done)
 
@@ -101,7 +95,7 @@ class CommandsService:
     ) -> Performed:
         try:
             if command.kind != "list_goals":
-                self._disk.check()
+                self.runtime.disk.check()
             return await self._doing[command.kind](scope, command, request)
         except RayappError as error:
             log.warning("an order of a person was not done: %s", error.code)
@@ -127,28 +121,28 @@ class CommandsService:
                 message_id=request.message_id,
             ),
         )
-        kept = await self._memories.store(scope, new)
+        kept = await self.memories.store(scope, new)
         status: Result = "known" if kept.status == "duplicate" else "stored"
         if kept.memory_id is None:
             return Performed(command, "refused")
         if status == "stored":
-            await self._ledger.note(scope, request, order, kept.memory_id)
-        return Performed(command, status, (await self._memories.get(scope.own, kept.memory_id),))
+            await self.ledger.note(scope, request, order, kept.memory_id)
+        return Performed(command, status, (await self.memories.get(scope.own, kept.memory_id),))
 
     async def _list_goals(
         self, scope: WriteScope, command: Command, _: ContextRequest
     ) -> Performed:
-        found = await self._bank.listed(scope.own, GOAL, SHOWN)
+        found = await self.bank.listed(scope.own, GOAL, SHOWN)
         return Performed(command, "listed", tuple(found.items))
 
     async def _remove_goal(
         self, scope: WriteScope, command: Command, request: ContextRequest
     ) -> Performed:
-        goals = (await self._bank.listed(scope.own, GOAL, LOOKED_AT)).items
+        goals = (await self.bank.listed(scope.own, GOAL, LOOKED_AT)).items
 
         async def unlist(item: MemoryItem) -> None:
-            await self._bank.unlist(scope, GOAL, item.memory_id)
-            await self._ledger.note(scope, request, command, item.memory_id, off=GOAL)
+            await self.bank.unlist(scope, GOAL, item.memory_id)
+            await self.ledger.note(scope, request, command, item.memory_id, off=GOAL)
 
         return await self._removed(scope, command, goals, unlist)
 
@@ -156,11 +150,11 @@ class CommandsService:
         self, scope: WriteScope, command: Command, request: ContextRequest
     ) -> Performed:
         asked = SearchQuery(query=command.text, limit=HITS, tiers=FORGETTABLE, receipt=False)
-        hits = (await self._search.search(scope.own, asked)).hits
+        hits = (await self.search.search(scope.own, asked)).hits
 
         async def archive(item: MemoryItem) -> None:
-            await self._memories.archive(scope, item.memory_id, reason=REASON)
-            await self._ledger.note(scope, request, command, item.memory_id)
+            await self.memories.archive(scope, item.memory_id, reason=REASON)
+            await self.ledger.note(scope, request, command, item.memory_id)
 
         return await self._removed(scope, command, [hit.item for hit in hits], archive)
 
@@ -172,7 +166,7 @@ class CommandsService:
         remove: Callable[[MemoryItem], Awaitable[None]],
     ) -> Performed:
         """Only the one memory that says it; where several do, the person is to be asked."""
-        found = tuple(meant(among, command.text, self._analyser.coverage))
+        found = tuple(meant(among, command.text, self.analyser.coverage))
         if len(found) == 1:
             await remove(found[0])
             return Performed(command, "removed", found)
@@ -184,9 +178,9 @@ class CommandsService:
     async def _gone(self, scope: WriteScope, command: Command) -> tuple[MemoryItem, ...]:
         """What an earlier call of this message removed."""
         where = ItemFilter(tiers=FORGETTABLE, statuses=(Status.ARCHIVED,))
-        page = await self._memories.page(scope.own, where, ItemQuery(limit=LOOKED_AT))
+        page = await self.memories.page(scope.own, where, ItemQuery(limit=LOOKED_AT))
         removed = [one for one in page.items if one.archived_reason in (REASON, UNLISTED)]
-        return tuple(meant(removed, command.text, self._analyser.coverage))[:1]
+        return tuple(meant(removed, command.text, self.analyser.coverage))[:1]
 
 
 _TAGS: Mapping[Kind, str] = {

@@ -7,6 +7,7 @@ late, the turn is judged in the background as ever, and never twice.
 
 import asyncio
 import logging
+from dataclasses import KW_ONLY, dataclass
 
 from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.policies import ExtractionPolicies
@@ -24,30 +25,22 @@ log = logging.getLogger("rayapp.reactions")
 LOOKED_AT = 2
 
 
+@dataclass(eq=False)
 class Reactions:
     """Judges the answer before a question. Never raises: a context is given in any case."""
 
-    def __init__(
-        self,
-        policies: ExtractionPolicies,
-        executor: ExtractionExecutor,
-        queue: ExchangeQueue,
-        *,
-        runtime: Runtime,
-    ) -> None:
-        self._policies = policies
-        self._executor = executor
-        self._queue = queue
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._limit_s = runtime.settings.hooks.reaction_timeout_s
+    policies: ExtractionPolicies
+    executor: ExtractionExecutor
+    queue: ExchangeQueue
+    _: KW_ONLY
+    runtime: Runtime
 
     async def judge(self, scope: ReadScope, request: ContextRequest) -> str:
         """What came of it, in one word; empty when there was nothing to ask."""
         if not self._may_ask(request):
             return ""
         try:
-            async with asyncio.timeout(self._limit_s):
+            async with asyncio.timeout(self.runtime.settings.hooks.reaction_timeout_s):
                 result = await self._judged(scope, request)
         except TimeoutError:
             result = "late"
@@ -55,24 +48,24 @@ class Reactions:
             log.warning("a reaction waits: %s", error.message)
             result = "away"
         if result:
-            self._metrics.count("reactions", result=result)
+            self.runtime.metrics.count("reactions", result=result)
         return result
 
     def _may_ask(self, request: ContextRequest) -> bool:
         """A caller who may not write judges nothing."""
         named = request.conversation_id is not None and request.recorder is not None
-        return named and has_reaction(request.query) and self._policies.enabled_for("outcome")
+        return named and has_reaction(request.query) and self.policies.enabled_for("outcome")
 
     async def _judged(self, scope: ReadScope, request: ContextRequest) -> str:
         said = self._as_exchange(scope, request)
-        before = await self._queue.earlier(said.own, said, LOOKED_AT)
+        before = await self.queue.earlier(said.own, said, LOOKED_AT)
         judged = next((one for one in before if not _is_answered_anew(one, request)), None)
         if judged is None or judged.erased:
             return ""
-        decided = await self._policies.judgement(said, judged)
+        decided = await self.policies.judgement(said, judged)
         if decided.part is None:
             return decided.note
-        return await self._executor.do(said, "outcome", decided.part)
+        return await self.executor.do(said, "outcome", decided.part)
 
     def _as_exchange(self, scope: ReadScope, request: ContextRequest) -> LearnedExchange:
         recorder = request.recorder
@@ -83,7 +76,7 @@ class Reactions:
             user_text=request.query,
             answer="",
             memory_id=None,
-            at=self._clock.now(),
+            at=self.runtime.clock.now(),
             principal=recorder.principal if recorder else "",
             owner=recorder.owner if recorder else False,
         )

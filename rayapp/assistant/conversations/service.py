@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from typing import get_args
 
@@ -103,31 +103,18 @@ class TurnLearning:
     tools: ToolVerdicts
 
 
+@dataclass(eq=False)
 class HooksService:
     """What a chat program calls around each turn."""
 
-    def __init__(
-        self,
-        context: ContextService,
-        memories: MemoriesService,
-        outcomes: OutcomesService,
-        stores: TurnStores,
-        *,
-        learning: TurnLearning,
-        prompts: PromptService,
-        runtime: Runtime,
-    ) -> None:
-        self._context = context
-        self._memories = memories
-        self._outcomes = outcomes
-        self._sessions = stores.sessions
-        self._receipts = stores.receipts
-        self._exchanges = stores.exchanges
-        self._conversations = stores.conversations
-        self._unlearning = learning.unlearning
-        self._tools = learning.tools
-        self._prompts = prompts
-        self._runtime = runtime
+    context: ContextService
+    memories: MemoriesService
+    outcomes: OutcomesService
+    stores: TurnStores
+    _: KW_ONLY
+    learning: TurnLearning
+    prompts: PromptService
+    runtime: Runtime
 
     async def exchange(self, scope: WriteScope, request: ExchangeRequest) -> ExchangeAnswer:
         """The context is read before the turn is kept, so that it does not tell the turn back.
@@ -143,17 +130,17 @@ class HooksService:
                 details={"field": "messages"},
             )
         read = ReadScope(scope.user_id)
-        session = await self._sessions.get(read, request.conversation_id)
+        session = await self.stores.sessions.get(read, request.conversation_id)
         turn = rules.finished_turn(request.messages, _called(request))
         asked = self._asked(request, question)
         plan = await self._plan(read, request, asked, finished=turn is not None)
-        context = await self._context.read(read, plan.request if plan else asked)
+        context = await self.context.read(read, plan.request if plan else asked)
         stored = None
         if turn is not None:
             stored = await self._keep(scope, request, turn, session)
-        context = await self._context.remember(read, context)
+        context = await self.context.remember(read, context)
         owed = await self.owed(read, request.conversation_id)
-        prompt = self._prompts.assemble(plan, context) if plan else None
+        prompt = self.prompts.assemble(plan, context) if plan else None
         return ExchangeAnswer(
             prompt=prompt,
             messages=rules.enrich(request.messages, self._block(context, owed, request)),
@@ -167,12 +154,12 @@ class HooksService:
         turn = rules.finished_turn(request.messages, _called(request))
         if turn is None:
             return None
-        session = await self._sessions.get(ReadScope(scope.user_id), request.conversation_id)
+        session = await self.stores.sessions.get(ReadScope(scope.user_id), request.conversation_id)
         return await self._keep(scope, request, turn, session)
 
     async def owed(self, scope: ReadScope, conversation_id: str) -> PendingFeedback | None:
         """The answer of this conversation that still waits for its score."""
-        session = await self._sessions.get(scope, conversation_id)
+        session = await self.stores.sessions.get(scope, conversation_id)
         if session is None or session.owed_message is None:
             return None
         return PendingFeedback(message_id=session.owed_message, receipt_id=session.owed_receipt)
@@ -183,7 +170,7 @@ class HooksService:
         creation.check_user(scope.user_id)
         if request.feedback and request.feedback.strip():
             await self._comment(scope, request, request.feedback.strip())
-        return await self._outcomes.feedback(
+        return await self.outcomes.feedback(
             scope,
             FeedbackRequest(
                 message_id=request.message_id,
@@ -219,9 +206,9 @@ class HooksService:
         kept: then there is none."""
         if not request.prompt:
             return None
-        model = request.model or self._runtime.settings.models.model
+        model = request.model or self.runtime.settings.models.model
         try:
-            return await self._prompts.plan(scope, asked, model=model, window=request.window)
+            return await self.prompts.plan(scope, asked, model=model, window=request.window)
         except errors.InvalidInput:
             if not finished:
                 raise
@@ -229,7 +216,7 @@ class HooksService:
 
     def _asked(self, request: ExchangeRequest, question: int) -> ContextRequest:
         """A question longer than a search takes is asked by its beginning."""
-        most = self._runtime.settings.http.query_limit_chars
+        most = self.runtime.settings.http.query_limit_chars
         return ContextRequest(
             query=request.messages[question].content[:most],
             conversation_id=request.conversation_id,
@@ -251,7 +238,7 @@ class HooksService:
         hebrew = detect_language(context.request.query) == "he"
         parts = [context.block.text.strip("\n")] if context.block.text.strip() else []
         known = context.receipt_id is not None and SESSION not in context.degraded
-        if context.block.lines and known and self._runtime.settings.hooks.attribution:
+        if context.block.lines and known and self.runtime.settings.hooks.attribution:
             parts.append(rules.instruction("he" if hebrew else "en"))
         if owed is not None and OWES_TOOL in request.tools:
             parts.append(OWES_HE if hebrew else OWES_EN)
@@ -279,19 +266,19 @@ class HooksService:
             session = without(session, request.message_id)
         receipt = await self._receipt(scope, session)
         injected = session.injected if session else ()
-        limit = self._runtime.settings.http.text_limit_chars
+        limit = self.runtime.settings.http.text_limit_chars
         text, truncated = rules.stored_text(turn, injected, limit)
         new = self._memory(scope, request, turn, text, receipt)
         memory_id, duplicate = await self._store(scope, new, replaces=before is not None)
         marks = await self._attribute(scope, request, receipt)
         scored = marks.scored or turn.scored_itself(owed_before=owed_before(session, receipt))
         required = not turn.trivial and not scored
-        at = before.at if before else self._runtime.clock.now()
+        at = before.at if before else self.runtime.clock.now()
         if turn.scoring_calls:
             # The tool may not have known the conversation that it answered for.
-            paid = ScoreGiven(at=self._runtime.clock.now(), conversation_id=request.conversation_id)
-            await self._sessions.scored(scope, paid)
-        now = self._runtime.clock.now()
+            paid = ScoreGiven(at=self.runtime.clock.now(), conversation_id=request.conversation_id)
+            await self.stores.sessions.scored(scope, paid)
+        now = self.runtime.clock.now()
         record = TurnRecord(
             message_id=request.message_id,
             memory_id=memory_id,
@@ -303,18 +290,18 @@ class HooksService:
         kept = kept_turn(scope.user_id, request, turn, memory_id, receipt, at)
         use = tool_use(kept)
         if use is not None:
-            await self._tools.note_failures(scope, use, request.recorder)
+            await self.learning.tools.note_failures(scope, use, request.recorder)
         learned = self._exchange(kept, request, injected, receipt)
         if before is not None:
             # The words come last: as long as they differ, a repetition does all of it again.
-            await self._exchanges.replace(scope, learned)
-            await self._sessions.replace_turn(scope, request.conversation_id, record)
-            await self._conversations.keep(scope, replace(kept, edited_at=now), "")
+            await self.stores.exchanges.replace(scope, learned)
+            await self.stores.sessions.replace_turn(scope, request.conversation_id, record)
+            await self.stores.conversations.keep(scope, replace(kept, edited_at=now), "")
             added = True
         else:
-            await self._exchanges.offer(scope, learned)
-            await self._conversations.keep(scope, kept, first_words(turn.question))
-            added = await self._sessions.add_turn(scope, request.conversation_id, record)
+            await self.stores.exchanges.offer(scope, learned)
+            await self.stores.conversations.keep(scope, kept, first_words(turn.question))
+            added = await self.stores.sessions.add_turn(scope, request.conversation_id, record)
         return StoredExchange(
             memory_id=memory_id,
             duplicate=(duplicate and before is None) or not added,
@@ -330,14 +317,14 @@ class HooksService:
         """Of the context that this answer was given with; None when it has expired."""
         if session is None or session.receipt_id is None:
             return None
-        return await self._receipts.get(scope.own, session.receipt_id)
+        return await self.stores.receipts.get(scope.own, session.receipt_id)
 
     async def _replaced(
         self, scope: WriteScope, request: ExchangeRequest, turn: rules.Turn
     ) -> KeptTurn | None:
         """The kept turn of this message, when it says something else; None: it is the same, its
         words are not known, or they were deleted."""
-        kept = await self._conversations.turn(
+        kept = await self.stores.conversations.turn(
             scope.own, request.conversation_id, request.message_id
         )
         if kept is None or kept.erased:
@@ -353,7 +340,9 @@ class HooksService:
         judged: tuple[KeptTurn, ...] = ()
         if before.question != turn.question:
             place = (before.at, before.message_id)
-            judged = tuple(await self._conversations.turns(scope.own, name, limit=1, before=place))
+            judged = tuple(
+                await self.stores.conversations.turns(scope.own, name, limit=1, before=place)
+            )
             messages += [one.message_id for one in judged]
         detected = [
             outcome_key(scope.user_id, name, message, about)
@@ -361,10 +350,10 @@ class HooksService:
             for about in get_args(About)
         ]
         for one in judged:
-            detected += await self._tools.detected(scope, name, one.message_id)
+            detected += await self.learning.tools.detected(scope, name, one.message_id)
         detected.append(failure_key(name, before.message_id))
         marks = (_mark_key(name, before.message_id, outcome) for outcome in Outcome)
-        await self._unlearning.outcomes(
+        await self.learning.unlearning.outcomes(
             scope,
             OutcomesOf(
                 conversation_id=name,
@@ -376,7 +365,7 @@ class HooksService:
                 ),
             ),
         )
-        await self._unlearning.turn(scope, name, before.message_id)
+        await self.learning.unlearning.turn(scope, name, before.message_id)
 
     def _memory(
         self,
@@ -407,9 +396,9 @@ class HooksService:
         try:
             if replaces:
                 edit = MemoryEdit(text=new.text, tags=new.tags, reason=REPLACED)
-                await self._memories.edit(scope, memory_id, edit)
+                await self.memories.edit(scope, memory_id, edit)
                 return memory_id, False
-            result = await self._memories.store(scope, new)
+            result = await self.memories.store(scope, new)
         except (errors.DuplicateMemory, errors.NotFound):
             # Kept by an earlier try of this call, and archived or deleted since; or another memory
             # has the text.
@@ -445,7 +434,7 @@ class HooksService:
                 recorder=request.recorder,
             )
             try:
-                answer = await self._outcomes.record(scope, asked)
+                answer = await self.outcomes.record(scope, asked)
             except errors.IdempotencyConflict:
                 # An earlier try counted its marks, by another receipt or with another text.
                 earlier = True
@@ -484,10 +473,10 @@ class HooksService:
     async def _comment(self, scope: WriteScope, request: ScoreRequest, said: str) -> None:
         name = request.conversation_id
         if name is None:
-            session = await self._sessions.by_message(scope.own, request.message_id)
+            session = await self.stores.sessions.by_message(scope.own, request.message_id)
             name = session.conversation_id if session else None
         if name is not None:
-            await self._conversations.comment(scope, name, request.message_id, said)
+            await self.stores.conversations.comment(scope, name, request.message_id, said)
 
     async def _given_with(self, scope: WriteScope, request: ScoreRequest) -> tuple[str, ...]:
         """What the answer was given with because of its question."""
@@ -495,15 +484,15 @@ class HooksService:
         turn = session.turn(request.message_id) if session else None
         if turn is None or turn.receipt_id is None:
             return ()
-        receipt = await self._receipts.get(scope.own, turn.receipt_id)
+        receipt = await self.stores.receipts.get(scope.own, turn.receipt_id)
         return judged_unnamed(receipt) if receipt else ()
 
     async def _session(
         self, scope: ReadScope, message_id: str, conversation_id: str | None
     ) -> Session | None:
         if conversation_id is None:
-            return await self._sessions.by_message(scope, message_id)
-        return await self._sessions.get(scope, conversation_id)
+            return await self.stores.sessions.by_message(scope, message_id)
+        return await self.stores.sessions.get(scope, conversation_id)
 
 
 def kept_turn(

@@ -7,7 +7,7 @@ between, the next one who does it meets what is there.
 import logging
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, get_args
 
 from rayapp.assistant.extraction.policies import HELPER_OF
@@ -35,25 +35,17 @@ DETECTED_EVENT = "outcome_detected"
 MERGED_REASON = "said again, with more"
 
 
+@dataclass(eq=False)
 class ExtractionExecutor:
     """Writes through the same services as everybody else: their rules and limits hold."""
 
-    def __init__(
-        self,
-        memories: MemoriesService,
-        outcomes: OutcomesService,
-        events: EventStore,
-        conversations: ConversationStore,
-        *,
-        tools: ToolVerdicts,
-        runtime: Runtime,
-    ) -> None:
-        self._memories = memories
-        self._outcomes = outcomes
-        self._events = events
-        self._conversations = conversations
-        self._tools = tools
-        self._clock = runtime.clock
+    memories: MemoriesService
+    outcomes: OutcomesService
+    events: EventStore
+    conversations: ConversationStore
+    _: KW_ONLY
+    tools: ToolVerdicts
+    runtime: Runtime
 
     async def judged(self, exchange: LearnedExchange) -> bool:
         """Whether the answer of this turn has its judgement: by what it was shown, or as a turn."""
@@ -61,7 +53,7 @@ class ExtractionExecutor:
             key = outcome_key(
                 exchange.user_id, exchange.conversation_id, exchange.message_id, about
             )
-            if await self._outcomes.known(_writer(exchange), key):
+            if await self.outcomes.known(_writer(exchange), key):
                 return True
         return False
 
@@ -78,9 +70,9 @@ class ExtractionExecutor:
         """What the conversation is called, or what it is about so far."""
         scope, name = _writer(exchange), exchange.conversation_id
         if "title" in part:
-            told = await self._conversations.name(scope, name, part["title"], "model")
+            told = await self.conversations.name(scope, name, part["title"], "model")
         else:
-            told = await self._conversations.sum_up(scope, name, part["bullets"], part["summed"])
+            told = await self.conversations.sum_up(scope, name, part["bullets"], part["summed"])
         return LEARNED if told else "known"
 
     async def _one(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> str:
@@ -101,7 +93,7 @@ class ExtractionExecutor:
 
     async def _judge_tools(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> None:
         given = ScoreGiven(
-            at=self._clock.now(),
+            at=self.runtime.clock.now(),
             conversation_id=exchange.conversation_id,
             message_id=part["message_id"],
         )
@@ -110,7 +102,7 @@ class ExtractionExecutor:
             signal=Signal(source=DETECTED, confidence=part["confidence"]),
             by=_recorder(exchange),
         )
-        await self._tools.judge(_writer(exchange), given, verdict)
+        await self.tools.judge(_writer(exchange), given, verdict)
 
     async def _record(
         self, exchange: LearnedExchange, part: Mapping[str, Any], about: About, **named: Any
@@ -125,7 +117,7 @@ class ExtractionExecutor:
             recorder=_recorder(exchange),
         )
         try:
-            answer = await self._outcomes.record(_writer(exchange), request)
+            answer = await self.outcomes.record(_writer(exchange), request)
         except errors.NotFound:
             return "gone"  # deleted, or its receipt ended: nobody is left to be judged
         except errors.IdempotencyConflict:
@@ -197,20 +189,20 @@ class ExtractionExecutor:
         """Beside the older one where that was replaced, archived or deleted since it was looked
         at: the newest word of the person is not lost."""
         try:
-            return await self._memories.store(_writer(exchange), new)
+            return await self.memories.store(_writer(exchange), new)
         except (errors.Conflict, errors.InvalidInput) as error:
             if new.supersedes is None or isinstance(error, errors.DuplicateMemory):
                 raise
-            return await self._memories.store(_writer(exchange), replace(new, supersedes=None))
+            return await self.memories.store(_writer(exchange), replace(new, supersedes=None))
 
     async def _merge(self, exchange: LearnedExchange, merge: Mapping[str, Any]) -> str:
         """The memory says more; its id stays, and its old text is kept as a version."""
         memory_id, text = merge["memory_id"], merge["text"]
         edit = MemoryEdit(text=text, expected_version=merge["version"], reason=MERGED_REASON)
         try:
-            await self._memories.edit(_writer(exchange), memory_id, edit)
+            await self.memories.edit(_writer(exchange), memory_id, edit)
         except errors.VersionConflict:
-            now = await self._memories.get(exchange.own, memory_id)
+            now = await self.memories.get(exchange.own, memory_id)
             if now.text != text:
                 return "known"  # it changed since it was compared, and stays as it is
         except (errors.NotFound, errors.DuplicateMemory):
@@ -231,7 +223,7 @@ class ExtractionExecutor:
             event_id=str(uuid.uuid5(EVENT_NAMESPACE, f"{kind}\x00{exchange.user_id}\x00{key}")),
             user_id=exchange.user_id,
             kind=kind,
-            at=self._clock.now(),
+            at=self.runtime.clock.now(),
             memory_id=memory_id,
             data={
                 **data,
@@ -241,7 +233,7 @@ class ExtractionExecutor:
             },
         )
         try:
-            await self._events.add(event)
+            await self.events.add(event)
         except errors.Conflict:
             return  # noted by who did it before
 

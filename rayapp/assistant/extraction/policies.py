@@ -4,7 +4,7 @@ Nothing is written here. A decision is plain JSON, so that it can be kept before
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 from rayapp.assistant.commands.rules import takes_back
@@ -46,27 +46,20 @@ class DuplicateMatch:
     extends: MemoryItem | None = None
 
 
+@dataclass(eq=False)
 class KnownMemories:
     """Looks into index and truth. Raises DependencyDown: unseen is not learned either."""
 
-    def __init__(
-        self,
-        items: MemoryStore,
-        index: VectorIndex,
-        embedder: ports.Embedder,
-        books: BooksService,
-        *,
-        timeout_s: float,
-    ) -> None:
-        self._items = items
-        self._books = books
-        self._index = index
-        self._embedder = embedder
-        self._timeout_s = timeout_s
+    items: MemoryStore
+    index: VectorIndex
+    embedder: ports.Embedder
+    books: BooksService
+    _: KW_ONLY
+    timeout_s: float
 
     async def active(self, user_id: str, memory_id: str) -> MemoryItem | None:
         """The memory unless its user deleted it or put it away."""
-        item = await self._items.get(ReadScope(user_id).own, memory_id)
+        item = await self.items.get(ReadScope(user_id).own, memory_id)
         return item if item is not None and item.status is Status.ACTIVE else None
 
     async def told(self, user_id: str, text: str) -> list[str]:
@@ -82,7 +75,7 @@ class KnownMemories:
         near = await self._near(user_id, line, COMPARED)
         same = [item for item, cosine in near if facts.known_near(line, item.text, cosine)]
         if not same:
-            waiting = await self._items.pending(
+            waiting = await self.items.pending(
                 ReadScope(user_id).own, ItemFilter(), WAITING, with_failed=True
             )
             return DuplicateMatch(facts.known_text(line, [item.text for item in _facts(waiting)]))
@@ -94,7 +87,7 @@ class KnownMemories:
         """Whether a passage of a document that is attached to the conversation says the same, or
         holds it: nobody else sees that document."""
         own, conversation = exchange.own, exchange.conversation_id
-        attached = await self._books.attached(own, conversation)
+        attached = await self.books.attached(own, conversation)
         if not attached:
             return False
         where = ItemFilter(
@@ -105,14 +98,14 @@ class KnownMemories:
         near = await self._nearest(own, line, where, LOOKED_THROUGH)
         if any(facts.known_near(line, item.text, cosine) for item, cosine in near):
             return True
-        worded = await self._items.text_search(own, where, line, LOOKED_THROUGH)
+        worded = await self.items.text_search(own, where, line, LOOKED_THROUGH)
         passages = (item.text for item, _ in (*near, *worded))
         return facts.known_text(line, passages)
 
     async def around(self, user_id: str, line: str) -> list[MemoryItem]:
         """Facts near to the line, and those that wait for the index."""
         near = await self._near(user_id, line, LOOKED_THROUGH)
-        waiting = await self._items.pending(
+        waiting = await self.items.pending(
             ReadScope(user_id).own, ItemFilter(), WAITING, with_failed=True
         )
         return [*(item for item, _ in near), *_facts(waiting)]
@@ -120,7 +113,7 @@ class KnownMemories:
     async def shown(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
         """The memories of a receipt that are still there, raw turns among them."""
         points = [point_id_of(user_id, memory_id) for memory_id in memory_ids]
-        return await self._items.by_points(ReadScope(user_id).own, points) if points else []
+        return await self.items.by_points(ReadScope(user_id).own, points) if points else []
 
     async def _near(self, user_id: str, text: str, limit: int) -> list[tuple[MemoryItem, float]]:
         # Raw turns lie near too, and are left out afterwards: they are where facts come from.
@@ -131,11 +124,11 @@ class KnownMemories:
         self, own: ReadScope, text: str, where: ItemFilter, limit: int
     ) -> list[tuple[MemoryItem, float]]:
         """Active memories that are no raw turns with their cosines, the nearest first."""
-        (vector,) = await self._embedder.embed([text], "passage", timeout_s=self._timeout_s)
+        (vector,) = await self.embedder.embed([text], "passage", timeout_s=self.timeout_s)
         sub_query = SubQuery(name="known", limit=limit, dense=vector, tiers=where.tiers)
-        (points,) = await self._index.query(own, where, [sub_query])
+        (points,) = await self.index.query(own, where, [sub_query])
         scores = {point.point_id: point.score for point in _order(points)}
-        found = await self._items.by_points(own, list(scores))
+        found = await self.items.by_points(own, list(scores))
         near = [(item, scores[item.point_id]) for item in _facts(found)]
         return sorted(near, key=lambda one: -one[1])
 
@@ -223,27 +216,22 @@ class Decided:
 UNSEEN = Decided("unseen", wait="tried")
 
 
+@dataclass(eq=False)
 class ExtractionPolicies:
-    """The five tasks. Raises DependencyDown when something of ours is away."""
+    """The five tasks. Raises DependencyDown when something of ours is away.
 
-    def __init__(
-        self,
-        models: ports.ModelPort,
-        queue: ExchangeQueue,
-        receipts: ReceiptReads,
-        known: KnownMemories,
-        conversations: ConversationStore,
-        versions: Versions,
-        judged: WasJudged = never_judged,
-    ) -> None:
-        """`judged`: whether a turn has its judgement already, from what was said after it."""
-        self.models = models
-        self.queue = queue
-        self.receipts = receipts
-        self.known = known
-        self.conversations = conversations
-        self.versions = versions
-        self.judged = judged
+    `judged`: whether a turn has its judgement already, from what was said after it.
+    """
+
+    models: ports.ModelPort
+    queue: ExchangeQueue
+    receipts: ReceiptReads
+    known: KnownMemories
+    conversations: ConversationStore
+    versions: Versions
+    judged: WasJudged = never_judged
+
+    def __post_init__(self) -> None:
         self.tasks: dict[Task, Callable[[Case], Awaitable[Decided]]] = {
             "outcome": self._outcome,
             "title": self._title,

@@ -6,8 +6,7 @@ is harmless. No request waits for any of this.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Any, Self
 
@@ -60,40 +59,33 @@ class _Progress:
         return {"parts": self.parts, "notes": self.notes, "done": self.done}
 
 
+@dataclass(eq=False)
 class ExchangeLearning:
     """Any number may run at once: a claim gives each exchange to one of them."""
 
-    def __init__(
-        self,
-        queue: ExchangeQueue,
-        policies: ExtractionPolicies,
-        executor: ExtractionExecutor,
-        *,
-        runtime: Runtime,
-    ) -> None:
-        self._queue = queue
-        self._policies = policies
-        self._executor = executor
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._random: Callable[[], float] = runtime.random
-        self._new_id = runtime.new_id
+    queue: ExchangeQueue
+    policies: ExtractionPolicies
+    executor: ExtractionExecutor
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
         self._gauged_at: float | None = None
 
     async def close(self) -> None:
         """End the connections of the model; nothing is learned afterwards."""
-        await self._policies.models.close()
+        await self.policies.models.close()
 
     async def run_once(self) -> int:
         """Work on one batch; how many exchanges were looked at or skipped."""
         await self._gauge()
-        if not self._policies.enabled:
-            skipped = await self._queue.skip_waiting("off", SKIP_BATCH)
+        if not self.policies.enabled:
+            skipped = await self.queue.skip_waiting("off", SKIP_BATCH)
             if skipped:
-                self._metrics.count("learned", skipped, task="all", result="off")
+                self.runtime.metrics.count("learned", skipped, task="all", result="off")
             return skipped
-        token = self._new_id()
-        claimed = await self._queue.claim(
+        token = self.runtime.new_id()
+        claimed = await self.queue.claim(
             token=token, limit=BATCH, claim_s=CLAIM_S, per_user=PER_USER
         )
         await asyncio.gather(*(self._one(one, token) for one in claimed))
@@ -113,21 +105,21 @@ class ExchangeLearning:
         exchange, progress = claimed.exchange, _Progress.of(claimed)
         case = await self._case(exchange)
         if case.gone:
-            await self._queue.erase(exchange)
-            self._metrics.count("learned", task="all", result="gone")
+            await self.queue.erase(exchange)
+            self.runtime.metrics.count("learned", task="all", result="gone")
             return
         await self._decide(case, progress)
-        if not await self._queue.keep(exchange, token, progress.plan):
+        if not await self.queue.keep(exchange, token, progress.plan):
             return  # somebody else has it by now
         for task in TASKS:
             if task in progress.parts and task not in progress.done:
-                note = await self._executor.do(exchange, task, progress.parts[task])
+                note = await self.executor.do(exchange, task, progress.parts[task])
                 progress.notes[task] = note
                 progress.done.append(task)
-                self._metrics.count("learned", task=task, result=note)
+                self.runtime.metrics.count("learned", task=task, result=note)
         if not progress.wait:
-            await self._queue.finish(exchange, token, _end(progress), progress.notes)
-        elif await self._queue.keep(exchange, token, progress.plan):
+            await self.queue.finish(exchange, token, _end(progress), progress.notes)
+        elif await self.queue.keep(exchange, token, progress.plan):
             await self._put_back(claimed, token, progress.wait, blamed=progress.wait == "tried")
 
     async def _decide(self, case: Case, progress: _Progress) -> None:
@@ -139,18 +131,18 @@ class ExchangeLearning:
             decided = await self._decided(case, task)
             if decided.wait:
                 progress.wait = "tried" if "tried" in (progress.wait, decided.wait) else "away"
-                self._metrics.count("learned", task=task, result=decided.note)
+                self.runtime.metrics.count("learned", task=task, result=decided.note)
                 continue
             progress.notes[task] = decided.note
             if decided.part is None:
-                self._metrics.count("learned", task=task, result=decided.note)
+                self.runtime.metrics.count("learned", task=task, result=decided.note)
             else:
                 progress.parts[task] = decided.part
 
     async def _decided(self, case: Case, task: Task) -> Decided:
         """A task that cannot be decided takes nothing from the others: their answers are paid."""
         try:
-            return await self._policies.decide(case, task)
+            return await self.policies.decide(case, task)
         except RayappError as error:
             log.warning("an exchange waits: %s", error.message)
             return Decided(error.code, wait="away")
@@ -159,7 +151,7 @@ class ExchangeLearning:
             return Decided("error", wait="tried")
 
     async def _case(self, exchange: LearnedExchange) -> Case:
-        known, user_id, memory_id = self._policies.known, exchange.user_id, exchange.memory_id
+        known, user_id, memory_id = self.policies.known, exchange.user_id, exchange.memory_id
         item = await known.active(user_id, memory_id) if memory_id is not None else None
         shown = await known.shown(user_id, exchange.shown)
         return Case(exchange=exchange, item=item, shown=tuple(shown))
@@ -168,23 +160,25 @@ class ExchangeLearning:
         self, claimed: ClaimedExchange, token: str, why: str, *, blamed: bool
     ) -> None:
         exchange, tries = claimed.exchange, claimed.attempts + blamed
-        old = self._clock.now() - exchange.at > MAX_AGE
+        old = self.runtime.clock.now() - exchange.at > MAX_AGE
         try:
             if tries >= TRIES or old:
-                self._metrics.count("learned", task="all", result="gave_up")
-                await self._queue.finish(exchange, token, "failed", {"all": why})
+                self.runtime.metrics.count("learned", task="all", result="gave_up")
+                await self.queue.finish(exchange, token, "failed", {"all": why})
                 return
             pause = min(PAUSE_S * 2.0**claimed.attempts, MAX_PAUSE_S) if blamed else AWAY_S
-            delay = pause * (0.5 + self._random())  # spread, so that not all come back at once
-            await self._queue.again(exchange, token, delay_s=delay, error=why, blamed=blamed)
+            delay = pause * (
+                0.5 + self.runtime.random()
+            )  # spread, so that not all come back at once
+            await self.queue.again(exchange, token, delay_s=delay, error=why, blamed=blamed)
         except RayappError as error:
             log.warning("an exchange waits until its claim ends: %s", error.message)
 
     async def _gauge(self) -> None:
-        now = self._clock.monotonic()
+        now = self.runtime.clock.monotonic()
         if self._gauged_at is None or now - self._gauged_at >= GAUGE_S:
             self._gauged_at = now
-            self._metrics.gauge("exchanges_waiting", await self._queue.waiting())
+            self.runtime.metrics.gauge("exchanges_waiting", await self.queue.waiting())
 
 
 def _with_learned(case: Case, progress: _Progress) -> Case:

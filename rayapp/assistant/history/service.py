@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from rayapp.assistant.history import rules
 from rayapp.assistant.history.unlearning import Unlearning
@@ -73,38 +73,31 @@ class Exported:
     complete: bool
 
 
+@dataclass(eq=False)
 class ConversationsService:
     """Raises NotFound, InvalidInput, StoreDown."""
 
-    def __init__(
-        self,
-        store: ConversationStore,
-        sessions: SessionStore,
-        items: MemoryStore,
-        books: BooksService,
-        unlearning: Unlearning,
-        promotion: PromotionService,
-        *,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._sessions = sessions
-        self._items = items
-        self._books = books
-        self._unlearning = unlearning
-        self._promotion = promotion
-        self._clock = clock
+    store: ConversationStore
+    sessions: SessionStore
+    items: MemoryStore
+    books: BooksService
+    unlearning: Unlearning
+    promotion: PromotionService
+    _: KW_ONLY
+    clock: Clock
+
+    def __post_init__(self) -> None:
         self._promoting: dict[str, asyncio.Task[None]] = {}
 
     async def page(
         self, scope: ReadScope, *, limit: int, cursor: str | None = None, query: str | None = None
     ) -> ConversationPage:
         """The newest first; with a query those of which a turn has all its words."""
-        active = await self._store.active(scope)
+        active = await self.store.active(scope)
         if query is not None:
             return await self._found(scope, query, limit, active)
         before = rules.decode_place(cursor) if cursor else None
-        rows = await self._store.page(scope, limit=limit + 1, before=before)
+        rows = await self.store.page(scope, limit=limit + 1, before=before)
         shown, more = rows[:limit], len(rows) > limit
         last = rules.encode_place((shown[-1].last_at, shown[-1].conversation_id)) if more else None
         return ConversationPage(
@@ -114,8 +107,8 @@ class ConversationsService:
     async def _found(
         self, scope: ReadScope, query: str, limit: int, active: str | None
     ) -> ConversationPage:
-        turns = await self._store.find(scope, rules.search_words(query), limit)
-        rows = await asyncio.gather(*(self._store.get(scope, one.conversation_id) for one in turns))
+        turns = await self.store.find(scope, rules.search_words(query), limit)
+        rows = await asyncio.gather(*(self.store.get(scope, one.conversation_id) for one in turns))
         return ConversationPage(
             conversations=tuple(row for row in rows if row is not None),
             active=active,
@@ -123,7 +116,7 @@ class ConversationsService:
         )
 
     async def get(self, scope: ReadScope, conversation_id: str) -> Conversation:
-        found = await self._store.get(scope, conversation_id)
+        found = await self.store.get(scope, conversation_id)
         if found is None:
             raise _unknown(conversation_id)
         return found
@@ -131,7 +124,7 @@ class ConversationsService:
     async def one(self, scope: ReadScope, conversation_id: str) -> tuple[Conversation, str | None]:
         """The conversation, and the id of the active one."""
         found = await self.get(scope, conversation_id)
-        return found, await self._store.active(scope)
+        return found, await self.store.active(scope)
 
     async def messages(
         self, scope: ReadScope, conversation_id: str, *, limit: int, cursor: str | None = None
@@ -140,13 +133,13 @@ class ConversationsService:
         conversation = await self.get(scope, conversation_id)
         before = rules.decode_place(cursor) if cursor else None
         most = max(1, limit // 2)
-        turns = await self._store.turns(scope, conversation_id, limit=most + 1, before=before)
+        turns = await self.store.turns(scope, conversation_id, limit=most + 1, before=before)
         return await self._turns(scope, conversation, turns[:most], more=len(turns) > most)
 
     async def _turns(
         self, scope: ReadScope, of: Conversation, newest: Sequence[KeptTurn], *, more: bool
     ) -> TurnPage:
-        session = await self._sessions.get(scope, of.conversation_id)
+        session = await self.sessions.get(scope, of.conversation_id)
         scores = {one.message_id: one.score for one in session.turns} if session else {}
         place: Place | None = (newest[-1].at, newest[-1].message_id) if more and newest else None
         return TurnPage(
@@ -161,18 +154,18 @@ class ConversationsService:
         when they left another one: what it proved is there for the next."""
         creation.check_user(scope.user_id)
         read = ReadScope(scope.user_id)
-        previous = await self._store.active(read)
-        await self._store.activate(scope, conversation_id, self._clock.now())
+        previous = await self.store.active(read)
+        await self.store.activate(scope, conversation_id, self.clock.now())
         if previous is not None and previous != conversation_id:
             self._promote(scope.user_id)
         restored = None
-        if conversation_id is not None and await self._store.get(read, conversation_id):
+        if conversation_id is not None and await self.store.get(read, conversation_id):
             restored = await self.messages(read, conversation_id, limit=RESTORED)
         return Switched(conversation_id=conversation_id, previous=previous, restored=restored)
 
     async def rename(self, scope: WriteScope, conversation_id: str, title: str) -> None:
         creation.check_user(scope.user_id)
-        if not await self._store.name(scope, conversation_id, " ".join(title.split()), "person"):
+        if not await self.store.name(scope, conversation_id, " ".join(title.split()), "person"):
             raise _unknown(conversation_id)
 
     async def export(self, scope: ReadScope, conversation_id: str) -> Exported:
@@ -180,7 +173,7 @@ class ConversationsService:
         turns: list[KeptTurn] = []
         before: Place | None = None
         while len(turns) < MOST_TURNS:
-            page = await self._store.turns(scope, conversation_id, limit=PAGE, before=before)
+            page = await self.store.turns(scope, conversation_id, limit=PAGE, before=before)
             turns += page
             if len(page) < PAGE:
                 break
@@ -188,7 +181,7 @@ class ConversationsService:
         where = ItemFilter(
             conversation_ids=(conversation_id,), statuses=None, include_superseded=True
         )
-        found = await self._items.page(scope.own, where, sort="recent", limit=MOST_MEMORIES)
+        found = await self.items.page(scope.own, where, sort="recent", limit=MOST_MEMORIES)
         own_turns = {one.memory_id for one in turns}
         return Exported(
             page=await self._turns(scope, conversation, turns, more=False),
@@ -207,15 +200,15 @@ class ConversationsService:
         await self.get(read, conversation_id)
         await self.check_inactive(read, conversation_id)
         whole = OutcomesOf(conversation_id=conversation_id, whole=True)
-        await self._unlearning.outcomes(scope, whole)
+        await self.unlearning.outcomes(scope, whole)
         documents = await self._detach(scope, conversation_id)
-        memories = await self._unlearning.conversation(scope, conversation_id)
-        rows = await self._store.forget(scope, conversation_id)
+        memories = await self.unlearning.conversation(scope, conversation_id)
+        rows = await self.store.forget(scope, conversation_id)
         return {"documents": documents, "memories": memories, **rows}
 
     async def check_inactive(self, scope: ReadScope, conversation_id: str | None = None) -> None:
         """Raises InvalidInput, code `conversation_active`: its user is in it; None: in any."""
-        active = await self._store.active(scope)
+        active = await self.store.active(scope)
         if active is not None and conversation_id in (None, active):
             raise InvalidInput(
                 "This conversation is the active one; switch to another one, or to none, first.",
@@ -226,10 +219,10 @@ class ConversationsService:
     async def _detach(self, scope: WriteScope, conversation_id: str) -> int:
         """Delete the documents that this conversation alone sees; how many."""
         deleted = 0
-        while found := await self._books.attached(ReadScope(scope.user_id), conversation_id):
+        while found := await self.books.attached(ReadScope(scope.user_id), conversation_id):
             # Those that rest on the text of another one go first.
             for one in sorted(found, key=lambda book: book.linked_to is None):
-                await self._books.delete(scope, one.book_id)
+                await self.books.delete(scope, one.book_id)
             deleted += len(found)
         return deleted
 
@@ -244,7 +237,7 @@ class ConversationsService:
 
     async def _cycle(self, user_id: str) -> None:
         try:
-            await self._promotion.run(user_id)
+            await self.promotion.run(user_id)
         except RayappError as error:  # the owner's next cycle does it
             log.info("promotion after a switch waits: %s", error.message)
 

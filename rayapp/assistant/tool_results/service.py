@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from rayapp.assistant.tool_results.rules import (
     LOOKED_AT,
@@ -44,28 +45,24 @@ OWN_REASONS = frozenset({"capacity", EXPIRED})
 Summarise = Callable[[WriteScope, str], Awaitable[str | None]]
 
 
+@dataclass(eq=False)
 class ToolResultService:
     """Remembers what tools answered. Raises InvalidInput, Conflict, StoreDown.
 
     `summarise`: makes a short form with a model, after the answer; None: nothing is summarised.
     """
 
-    def __init__(
-        self,
-        memories: MemoriesService,
-        store: MemoryStore,
-        *,
-        runtime: Runtime,
-        summarise: Summarise | None = None,
-    ) -> None:
-        self._memories = memories
-        self._store = store
-        settings = runtime.settings.tool_results
-        self._limits = ToolLimits(min_chars=settings.min_chars, max_chars=settings.max_chars)
-        self._capacity = settings.per_conversation
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._summarise = summarise
+    memories: MemoriesService
+    store: MemoryStore
+    _: KW_ONLY
+    runtime: Runtime
+    summarise: Summarise | None = None
+
+    def __post_init__(self) -> None:
+        self._limits = ToolLimits(
+            min_chars=self.runtime.settings.tool_results.min_chars,
+            max_chars=self.runtime.settings.tool_results.max_chars,
+        )
         self._summaries: set[asyncio.Task[None]] = set()
 
     async def ingest(self, scope: WriteScope, results: Sequence[ToolResult]) -> list[Ingested]:
@@ -81,13 +78,13 @@ class ToolResultService:
         done = Ingested(status="skipped", prepared=prepared)
         if prepared.new is not None:
             done = await self._stored(scope, prepared, prepared.new)
-        self._metrics.count("tool_results", status=prepared.skipped or done.status)
+        self.runtime.metrics.count("tool_results", status=prepared.skipped or done.status)
         return done
 
     async def _stored(self, scope: WriteScope, prepared: Prepared, new: NewMemory) -> Ingested:
         """The id is made of what the tool said, so equal answers meet in the store itself."""
         try:
-            result = await self._memories.store(scope, new)
+            result = await self.memories.store(scope, new)
         except DuplicateMemory:
             return await self._again(scope, prepared, new)
         assert result.memory_id is not None
@@ -105,14 +102,14 @@ class ToolResultService:
         assert new.memory_id is not None
         memory_id = new.memory_id
         try:
-            item = await self._memories.get(scope.own, memory_id)
+            item = await self.memories.get(scope.own, memory_id)
             if item.memory_id == memory_id:
                 if _put_away(item):
                     return Ingested(status="duplicate", prepared=prepared, memory_id=memory_id)
-                item = await self._memories.restore(scope, memory_id)
+                item = await self.memories.restore(scope, memory_id)
                 await self._join(scope, item, new)
             memory_id = item.memory_id
-            await self._store.mention(scope, memory_id, self._clock.now())
+            await self.store.mention(scope, memory_id, self.runtime.clock.now())
         except DuplicateMemory as error:
             memory_id = str(error.details.get("memory_id") or memory_id)
         except (Conflict, NotFound):
@@ -124,7 +121,7 @@ class ToolResultService:
         tags = tuple(dict.fromkeys((*item.tags, *new.tags)))[:MAX_TAGS]
         if tags != item.tags:
             edit = MemoryEdit(tags=tags, reason="said again by a tool")
-            await self._memories.edit(scope, item.memory_id, edit)
+            await self.memories.edit(scope, item.memory_id, edit)
 
     async def _archive_surplus(
         self, scope: WriteScope, new: NewMemory, *, keep: str
@@ -141,11 +138,11 @@ class ToolResultService:
         )
         gone: list[str] = []
         for _ in range(SURPLUS_ROUNDS):
-            there = await self._store.count(scope.own, where)
-            over = there - self._capacity
+            there = await self.store.count(scope.own, where)
+            over = there - self.runtime.settings.tool_results.per_conversation
             if over <= 0:
                 break
-            oldest = await self._store.page(
+            oldest = await self.store.page(
                 scope.own,
                 where,
                 sort="recent",
@@ -159,7 +156,7 @@ class ToolResultService:
     async def _leave(self, scope: WriteScope, item: MemoryItem) -> list[str]:
         """Archive `item` unless it changed since it was judged; the next round sees it anew."""
         try:
-            left = await self._memories.archive(
+            left = await self.memories.archive(
                 scope, item.memory_id, reason="capacity", expected_version=item.version
             )
         except (Conflict, NotFound):
@@ -167,12 +164,12 @@ class ToolResultService:
         return [left.memory_id] if left.status is Status.ARCHIVED else []
 
     def _start_summary(self, scope: WriteScope, memory_id: str, text: str) -> None:
-        if self._summarise is None or len(text) < SUMMARY_FROM_CHARS:
+        if self.summarise is None or len(text) < SUMMARY_FROM_CHARS:
             return
         if len(self._summaries) >= MAX_SUMMARIES:
-            self._metrics.count("tool_results", status="no_summary")
+            self.runtime.metrics.count("tool_results", status="no_summary")
             return
-        task = asyncio.create_task(self._summary(self._summarise, scope, memory_id, text))
+        task = asyncio.create_task(self._summary(self.summarise, scope, memory_id, text))
         self._summaries.add(task)
         task.add_done_callback(self._summaries.discard)
 
@@ -185,7 +182,7 @@ class ToolResultService:
             short = redact(made or "").text.strip()[:MAX_SUMMARY_CHARS]
             if short:
                 edit = MemoryEdit(summary=short, reason="summarised")
-                await self._memories.edit(scope, memory_id, edit)
+                await self.memories.edit(scope, memory_id, edit)
         except RayappError as error:
             log.info("a tool result has no summary: %s", error.code)
 

@@ -70,7 +70,7 @@ class ToolsService(ToolWrites):
         self._sessions = sessions
         self._runtime = runtime
         self.table = table
-        self._listed = definitions.tools_named(self._documents)
+        self._listed = definitions.tools_named(self.documents)
         self._handlers: Mapping[str, Handler] = {
             definitions.GetContextInsights.name: self._insights,
             definitions.SearchMemory.name: self._search,
@@ -136,7 +136,7 @@ class ToolsService(ToolWrites):
         asked = OutcomeRequest(
             outcome=Outcome.UNKNOWN, conversation_id=call.conversation_id, recorder=call.recorder
         )
-        receipt = await self._outcomes.shown(scope, asked)
+        receipt = await self.outcomes.shown(scope, asked)
         return receipt.query if receipt else None
 
     async def _insights(
@@ -149,8 +149,8 @@ class ToolsService(ToolWrites):
         )
         return ToolAnswer(
             tool=call.name,
-            text=texts.insights_text(found, self._documents),
-            data=texts.insights_data(found, self._documents),
+            text=texts.insights_text(found, self.documents),
+            data=texts.insights_data(found, self.documents),
         )
 
     async def _search(
@@ -197,7 +197,7 @@ class ToolsService(ToolWrites):
         self._check_length(args.query)
         if not args.more and await self._count_searches(scope, call) >= SEARCHES_PER_TURN:
             return await self._limited(scope, call)
-        found = await self._searching.search(
+        found = await self.search.search(
             ReadScope(scope.user_id),
             replace(asked, conversation_id=call.conversation_id, principal=call.recorder.principal),
         )
@@ -212,9 +212,9 @@ class ToolsService(ToolWrites):
             "total": found.total,
             "limited": False,
             "left_out": found.weak,
-            "results": [texts.hit_data(hit, now, self._documents) for hit in found.hits],
+            "results": [texts.hit_data(hit, now, self.documents) for hit in found.hits],
         }
-        text = texts.found_text(found, args.query, now, self._documents)
+        text = texts.found_text(found, args.query, now, self.documents)
         if not found.hits:
             meant = await self._learned.suggestions(scope.own, args.query)
             text += texts.meant_text(meant)
@@ -252,10 +252,10 @@ class ToolsService(ToolWrites):
     async def _limited(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
         now, earlier = self._runtime.clock.now(), await self._earlier(scope, call)
         shown = [
-            {"position": at, **texts.item_data(item, now, self._documents)} for at, item in earlier
+            {"position": at, **texts.item_data(item, now, self.documents)} for at, item in earlier
         ]
         data: dict[str, Any] = {"limited": True, "receipt_id": None, "results": shown}
-        text = texts.limited_text(earlier, now, self._documents)
+        text = texts.limited_text(earlier, now, self.documents)
         return ToolAnswer(tool=call.name, text=text, data=data)
 
     async def _earlier(self, scope: WriteScope, call: ToolCall) -> list[tuple[int, MemoryItem]]:
@@ -263,7 +263,7 @@ class ToolsService(ToolWrites):
         asked = OutcomeRequest(
             outcome=Outcome.UNKNOWN, conversation_id=call.conversation_id, recorder=call.recorder
         )
-        receipt = await self._outcomes.shown(scope, asked)
+        receipt = await self.outcomes.shown(scope, asked)
         if receipt is None:
             return []
         read, first = ReadScope(scope.user_id), receipt.shown[:SHOWN_AGAIN]
@@ -272,6 +272,6 @@ class ToolsService(ToolWrites):
 
     async def _item(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
         try:
-            return await self._memories.get(scope, memory_id)
+            return await self.memories.get(scope, memory_id)
         except NotFound:
             return None

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from rayapp.assistant.context.rules.prompt_block import cut_line
@@ -39,24 +39,19 @@ CANDIDATES = 5
 CANDIDATE_CHARS = 80
 
 
+@dataclass(eq=False)
 class ToolWrites:
-    """One method per tool. Everything is checked before the first write."""
+    """One method per tool. Everything is checked before the first write.
 
-    def __init__(
-        self,
-        memories: MemoriesService,
-        bank: MemoryBankService,
-        search: SearchService,
-        outcomes: OutcomesService,
-        *,
-        documents: bool,
-    ) -> None:
-        """`documents`: what callers call the books tier (`tier_name`)."""
-        self._documents = documents
-        self._memories = memories
-        self._bank = bank
-        self._searching = search
-        self._outcomes = outcomes
+    `documents`: what callers call the books tier (`tier_name`).
+    """
+
+    memories: MemoriesService
+    bank: MemoryBankService
+    search: SearchService
+    outcomes: OutcomesService
+    _: KW_ONLY
+    documents: bool
 
     # --- outcomes
 
@@ -66,7 +61,7 @@ class ToolWrites:
         related = args.related
         if related is not None:
             related = tuple([await self._literal(scope, one) for one in related])
-        found = await self._outcomes.record_response(
+        found = await self.outcomes.record_response(
             scope,
             ResponseRequest(
                 key_takeaway=args.key_takeaway,
@@ -82,7 +77,7 @@ class ToolWrites:
             tool=call.name,
             text=f"Kept the takeaway. {texts.scored_text(found.scored)}",
             data={
-                **texts.scored_data(found.scored, self._documents),
+                **texts.scored_data(found.scored, self.documents),
                 "memory_id": found.memory_id,
                 "duplicate": found.duplicate,
             },
@@ -97,12 +92,12 @@ class ToolWrites:
         ids = [one for request in requests for one in request.memory_ids or ()]
         if len(requests) > 1:
             read = ReadScope(scope.user_id)
-            await asyncio.gather(*(self._memories.get(read, one) for one in ids))
+            await asyncio.gather(*(self.memories.get(read, one) for one in ids))
         found = together(await self._record(scope, requests))
         return ToolAnswer(
             tool=call.name,
             text=texts.scored_text(found),
-            data=texts.scored_data(found, self._documents),
+            data=texts.scored_data(found, self.documents),
         )
 
     async def _record(
@@ -112,14 +107,14 @@ class ToolWrites:
         answers: list[OutcomeAnswer] = []
         for request in requests:
             about = answers[0].receipt_id if answers else request.receipt_id
-            found = await self._outcomes.record(scope, replace(request, receipt_id=about))
+            found = await self.outcomes.record(scope, replace(request, receipt_id=about))
             answers.append(found)
         return answers
 
     # --- facts of the memory bank
 
     async def add(self, scope: WriteScope, call: ToolCall, args: AddToMemoryBank) -> ToolAnswer:
-        kept = await self._bank.add(
+        kept = await self.bank.add(
             scope,
             NewMemory(
                 text=args.content,
@@ -147,7 +142,7 @@ class ToolWrites:
 
     async def update(self, scope: WriteScope, call: ToolCall, args: UpdateMemory) -> ToolAnswer:
         fact = await self._fact(scope, call, args)
-        changed = await self._memories.edit(
+        changed = await self.memories.edit(
             scope,
             fact.memory_id,
             MemoryEdit(
@@ -169,7 +164,7 @@ class ToolWrites:
         fact = await self._fact(scope, call, args)
         was_active = fact.status is Status.ACTIVE
         if was_active:
-            fact = await self._memories.archive(
+            fact = await self.memories.archive(
                 scope, fact.memory_id, reason=args.reason or call.name
             )
         state = "Archived the fact" if was_active else "The fact was archived already"
@@ -183,9 +178,9 @@ class ToolWrites:
         """The fact that a call means: by its id or number, else by words that only it holds."""
         if args.memory_id is not None:
             memory_id = await self._named(scope, call, args.memory_id)
-            fact = await self._memories.get(scope.own, memory_id)
+            fact = await self.memories.get(scope.own, memory_id)
             if fact.tier is not Tier.MEMORY_BANK:
-                tier = tier_name(fact.tier, self._documents)
+                tier = tier_name(fact.tier, self.documents)
                 raise InvalidInput(
                     f"memory_id: {memory_id} is in tier {tier}; {call.name} is for facts of the "
                     "memory bank.",
@@ -204,7 +199,7 @@ class ToolWrites:
         asked = SearchQuery(
             query=match, limit=MAX_RESULTS, tiers=(Tier.MEMORY_BANK,), receipt=False
         )
-        found = await self._searching.search(scope.own, asked)
+        found = await self.search.search(scope.own, asked)
         items = [hit.item for hit in found.hits]
         one = the_one(items, match)
         if one is not None:
@@ -237,7 +232,7 @@ class ToolWrites:
         if not colon or not rest or parse_tier(tier) is None:
             return reference
         try:
-            await self._memories.get(ReadScope(scope.user_id), str(reference))
+            await self.memories.get(ReadScope(scope.user_id), str(reference))
         except NotFound:
             return rest
         return reference
@@ -253,7 +248,7 @@ class ToolWrites:
         for by_id, outcome in sorted(ways, key=lambda way: way[0]):
             key = _key(call.idempotency_key, outcome, by_id=by_id)
             asked = OutcomeRequest(outcome=outcome, idempotency_key=key, recorder=call.recorder)
-            receipt = await self._outcomes.shown(scope, asked)
+            receipt = await self.outcomes.shown(scope, asked)
             if receipt is not None:
                 return receipt
         return None
@@ -268,7 +263,7 @@ class ToolWrites:
             conversation_id=call.conversation_id,
             recorder=call.recorder,
         )
-        return await self._outcomes.shown(scope, asked)
+        return await self.outcomes.shown(scope, asked)
 
 
 def _base(call: ToolCall, args: ScoreMemories, receipt: Receipt | None) -> OutcomeRequest:

@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -294,42 +294,32 @@ def _with_table(resource: Resource, table: Mapping[str, Any] | str | None) -> Re
     return replace(resource, fields=tuple(fields), total_records=total, error=error)
 
 
+@dataclass(eq=False)
 class SnapshotSource:
     """Implements `CatalogueSource`. `offline`: the newest snapshot instead of the reader."""
 
-    def __init__(
-        self,
-        reader: FolderSource | CkanSource,
-        snapshots: ParquetSnapshots,
-        *,
-        name: str,
-        offline: bool = False,
-    ) -> None:
-        self._name = name
-        self._reader = reader
-        self._snapshots = snapshots
-        self._offline = offline
-
-    @property
-    def name(self) -> str:
-        return self._name
+    reader: FolderSource | CkanSource
+    snapshots: ParquetSnapshots
+    _: KW_ONLY
+    name: str
+    offline: bool = False
 
     async def read(self) -> tuple[str, Catalogue]:
-        if self._offline:
-            key = await self._snapshots.newest(self._reader.origin)
+        if self.offline:
+            key = await self.snapshots.newest(self.reader.origin)
             if key is None:
                 raise ConfigError(
                     "Nothing was kept for an offline run: run the job once without --offline."
                 )
-            return key, await self._snapshots.load(key)
-        catalogue = await self._reader.read()
-        return await self._snapshots.keep(catalogue), catalogue
+            return key, await self.snapshots.load(key)
+        catalogue = await self.reader.read()
+        return await self.snapshots.keep(catalogue), catalogue
 
     async def load(self, key: str) -> Catalogue:
-        return await self._snapshots.load(key)
+        return await self.snapshots.load(key)
 
     async def close(self) -> None:
-        await self._reader.close()
+        await self.reader.close()
 
 
 def open_source(name: str, *, data_dir: Path, ckan_url: str, offline: bool) -> SnapshotSource:

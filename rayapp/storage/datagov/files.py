@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -113,32 +114,36 @@ class FolderSource:
                 oddities.add("split_index_differs", resource_id)
 
 
+@dataclass(eq=False, kw_only=True)
 class _Beside:
     """What the files beside the catalogue say of its records."""
 
-    def __init__(self, *, map: Document, snapshot: Document, organizations: Document) -> None:
-        self._has_map, self._has_snapshot = bool(map), bool(snapshot)
-        datasets = [row for row in map.get("datasets") or () if isinstance(row, dict)]
+    map: Document
+    snapshot: Document
+    organizations: Document
+
+    def __post_init__(self) -> None:
+        self._has_map, self._has_snapshot = bool(self.map), bool(self.snapshot)
+        datasets = [row for row in self.map.get("datasets") or () if isinstance(row, dict)]
         self.names: dict[str, str] = {row["id"]: row.get("name") or "" for row in datasets}
         self.resources: dict[str, Document] = {
             one["id"]: one for row in datasets for one in row.get("resources") or ()
         }
         self.described: dict[str, Document] = {
-            row["id"]: row for row in snapshot.get("datasets") or () if isinstance(row, dict)
+            row["id"]: row for row in self.snapshot.get("datasets") or () if isinstance(row, dict)
         }
         owners = {
             str(row.get("title", "")).strip(): row.get("name", "")
-            for row in snapshot.get("orgs") or ()
+            for row in self.snapshot.get("orgs") or ()
         }
         self._slugs = owners
-        self._english = organizations
 
     def english(self, dataset_id: str, organization: str) -> str:
         """The English name of the organisation; else its address name, in words."""
         slug = self.described.get(dataset_id, {}).get("org") or self._slugs.get(
             organization.strip(), ""
         )
-        named = self._english.get(slug)
+        named = self.organizations.get(slug)
         if isinstance(named, list) and named:
             return str(named[0])
         return words_of_slug(str(slug))

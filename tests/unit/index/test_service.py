@@ -298,7 +298,7 @@ async def test_a_late_write_does_not_bring_a_deleted_memory_back(service: Harnes
     other = IndexingService(
         service.items,
         service.index,
-        service.indexing._maker,
+        service.indexing.maker,
         service.leases,
         runtime=bootstrap.runtime_of(service.settings, service.metrics, service.clock),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,7 +97,10 @@ async def test_an_answer_anew_is_no_reaction(
 
 async def test_a_model_that_is_late_holds_nobody_up(service: Harness) -> None:
     policies, reactions = service.container.policies, service.container.context._reactions
-    reactions._limit_s = 0.01
+    settings = reactions.runtime.settings
+    hooks = settings.hooks.model_copy(update={"reaction_timeout_s": 0.01})
+    settings = settings.model_copy(update={"hooks": hooks})
+    reactions.runtime = replace(reactions.runtime, settings=settings)
 
     async def late(*_: Any) -> Any:
         await asyncio.sleep(5)

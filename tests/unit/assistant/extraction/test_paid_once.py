@@ -66,7 +66,7 @@ async def test_an_answer_that_cannot_be_compared_is_asked_for_a_few_times_only(
         else {"items": []}
     )
     world.script.answers["fact_extraction"] = lambda asked: "המשתמש גר בחיפה"
-    known = world.learning._policies.known
+    known = world.learning.policies.known
 
     async def unseen(user_id: str, line: str) -> Any:
         raise IndexDown("away")

@@ -156,14 +156,14 @@ async def test_a_place_that_was_taken_meanwhile_loses_no_word() -> None:
     await world.index_all()
     world.script.answers["fact_extraction"] = fact("The user lives in Tel Aviv")
     exchange = await world.say("I live in Tel Aviv now", "Nice")
-    case_items = world.learning._policies.known.around
+    case_items = world.learning.policies.known.around
 
     async def around(user_id: str, line: str) -> list[MemoryItem]:
         items = await case_items(user_id, line)
         await world.memories.delete(DANA, old)
         return items
 
-    world.learning._policies.known.around = around  # type: ignore[method-assign]
+    world.learning.policies.known.around = around  # type: ignore[method-assign]
     await world.learn()
     assert (await world.texts(), world.notes(exchange)["fact"]) == (
         ["The user lives in Tel Aviv"],
@@ -520,7 +520,7 @@ async def test_the_backlog_of_one_user_keeps_nobody_else_waiting() -> None:
 
 async def test_a_bug_met_by_one_user_stops_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     world = await World.open()
-    known = world.learning._policies.known
+    known = world.learning.policies.known
     active = known.active
 
     async def broken(user_id: str, memory_id: str) -> MemoryItem | None:
