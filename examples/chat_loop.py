@@ -13,8 +13,6 @@ later conversation, what failed is not offered first again, and tools stay away 
 enough. It ends with 4, before the first turn, when the service may not ask a model.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -9,8 +9,6 @@ part.
     RAYAPP_MODELS__BASE_URL=http://127.0.0.1:9100/v1 RAYAPP_MODELS__MODEL=scripted rayapp up --wait
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -12,8 +12,6 @@ taken. Exit codes: 0 done, 2 bad arguments or a backup that is none, 4 MongoDB o
 backups is away.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

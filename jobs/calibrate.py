@@ -14,8 +14,6 @@ name should have become `_`. No database takes part. Exit codes: 0 done, 2 bad a
 embedder is away.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence

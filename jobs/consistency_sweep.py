@@ -1,9 +1,8 @@
 """`python -m jobs.consistency_sweep`: find what differs between truth and index, and repair it."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jobs.frame import run_main
@@ -43,10 +42,7 @@ SPEC = JobSpec(
     open_work=open_work,
     imports=("rayapp.serve.deployments.process",),
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return run_main(SPEC, argv)
+main = partial(run_main, SPEC)
 
 
 if __name__ == "__main__":

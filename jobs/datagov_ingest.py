@@ -12,10 +12,9 @@ Exit codes: 0 done, 2 bad arguments, 3 the source was cut short or items failed,
 away.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jobs.frame import run_main
@@ -53,10 +52,7 @@ SPEC = JobSpec(
     params=DatagovParams,
     open_work=open_work,
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return run_main(SPEC, argv)
+main = partial(run_main, SPEC)
 
 
 if __name__ == "__main__":

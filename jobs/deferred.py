@@ -1,9 +1,8 @@
 """`python -m jobs.deferred`: index waiting and failed items now, and follow them to the end."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jobs.frame import run_main
@@ -27,10 +26,7 @@ SPEC = JobSpec(
     params=DeferredParams,
     open_work=open_work,
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return run_main(SPEC, argv)
+main = partial(run_main, SPEC)
 
 
 if __name__ == "__main__":

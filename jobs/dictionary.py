@@ -7,8 +7,6 @@ stop word. Coverage is the share of distinct Hebrew words of the titles, tags an
 the catalogue in DIR. Exit codes: 0 done, 2 bad arguments or a broken dictionary.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence

@@ -9,10 +9,9 @@ what is new. Files of types that no reader reads are not looked at.
 Exit codes: 0 done, 2 bad arguments, 3 some files could not be read, 4 a dependency is away.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +58,7 @@ SPEC = JobSpec(
     params=DocumentsParams,
     open_work=open_work,
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return run_main(SPEC, argv)
+main = partial(run_main, SPEC)
 
 
 if __name__ == "__main__":

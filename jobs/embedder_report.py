@@ -10,8 +10,6 @@ other halves (he→en, en→he). The same model without its Hebrew rows is measu
 the English model it was built on. Exit codes: 0 done, 2 bad arguments.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

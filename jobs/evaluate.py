@@ -11,8 +11,6 @@ finished with failures, below the committed results or with too many degraded an
 the service is away.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import secrets

@@ -9,10 +9,9 @@ those that count, with rows, bytes and SHA-256. Nothing is encrypted, and no era
 Exit codes: 0 done, 2 bad arguments, 3 cut short, 4 a dependency is away.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jobs.frame import run_main
@@ -45,10 +44,7 @@ SPEC = JobSpec(
     params=ParquetParams,
     open_work=open_work,
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return run_main(SPEC, argv)
+main = partial(run_main, SPEC)
 
 
 if __name__ == "__main__":

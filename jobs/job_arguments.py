@@ -1,7 +1,5 @@
 """Arguments that every job takes, and errors in them as one sentence."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How the driver of a job joins the Ray cluster: under its name, and within a limit."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import threading

@@ -5,8 +5,6 @@ for everything that goes before it. Beside three busy processes of the same term
 yielded got 0.7 % of a core, and a reindex did not end within 15 minutes.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

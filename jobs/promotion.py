@@ -1,9 +1,8 @@
 """`python -m jobs.promotion`: one promotion cycle for every user, shared by several workers."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jobs.frame import run_main
@@ -30,10 +29,7 @@ SPEC = JobSpec(
     params=JobParams,
     open_work=open_work,
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return run_main(SPEC, argv)
+main = partial(run_main, SPEC)
 
 
 if __name__ == "__main__":

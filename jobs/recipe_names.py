@@ -1,7 +1,5 @@
 """Recipes that a command names, looked at before its work."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from rayapp.core.errors import ConfigError

@@ -4,10 +4,9 @@ Searches use the old collection until the moment of the switch. Points are copie
 analyser and words are unchanged, and embedded anew everywhere else.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jobs.frame import run_main
@@ -66,10 +65,7 @@ SPEC = JobSpec(
     imports=("rayapp.serve.deployments.process",),
     warms=lambda params: not params.get("rollback"),
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return run_main(SPEC, argv)
+main = partial(run_main, SPEC)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ gain is the mean of the differences per question with its 95 % bootstrap interva
 process without a server. Exit codes: 0 done, 2 bad arguments.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a job module tells the frame: its name, its arguments, and how to make its work."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

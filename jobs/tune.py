@@ -10,8 +10,6 @@ bounds the recipes, and a question is ranked anew only when a parameter that its
 changed. It takes one processor. Exit codes: 0 done, 2 bad arguments.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

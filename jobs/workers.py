@@ -1,7 +1,5 @@
 """Workers of a bulk job as Ray actors. They belong to their driver: Ray ends them with it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import importlib

@@ -1,7 +1,5 @@
 """The command `rayapp`: a library that does not load is one sentence, not a stack trace."""
 
-from __future__ import annotations
-
 import sys
 from importlib import metadata
 

@@ -9,8 +9,6 @@ new ones.
 processes. What this machine cannot run is named before the first step and after the last.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

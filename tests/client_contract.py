@@ -5,8 +5,6 @@ sends, and lists the fields that it reads with their types: `text` is not empty,
 with a zone, `=x` is written x, `x|null` may be null, `name[]` is a list with at least one element.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

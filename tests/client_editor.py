@@ -1,7 +1,5 @@
 """The first client's editor of personalities: what it reads of a template, and what it saves."""
 
-from __future__ import annotations
-
 import re
 
 # What the first client's editor offers, and the fields that it writes, in its order.

@@ -1,7 +1,5 @@
 """Generated calls against a running service: schemathesis as a process, and what it found."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

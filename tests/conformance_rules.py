@@ -3,8 +3,6 @@
 Each exception is a part of the service's own sentence, or an operation, with its reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The running service: one stack per test session, started the way a user starts it."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import os

@@ -1,7 +1,5 @@
 """The language model behind the shared stack: the example's script, and what a test has it say."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The requests in it are sent to a service that was used for a while; what it answ
 Ids are made short, long lists are cut, and what belongs to a machine stays as it is.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -4,8 +4,6 @@ No Ray, no servers, ready in seconds. What is stored is embedded by the bundled 
 the process ends; a bulk job is stored and not run. Only this machine is served.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import logging

@@ -1,7 +1,5 @@
 """Commands as a user types them: in a shell that knows none of our variables."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ own (`in_namespace`), which most kernels grant to everybody; where that is refus
 says so and is not run.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

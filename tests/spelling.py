@@ -1,7 +1,5 @@
 """Other spellings of a path, as an attacker or a careless client sends them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 FULLWIDTH = ord("ａ") - ord("a")

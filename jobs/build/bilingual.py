@@ -9,8 +9,6 @@ format of the result is described in `rayapp.inference.backends.static_model`; d
 how the numbers were chosen. Takes about a minute of one processor and 1 GB of memory.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

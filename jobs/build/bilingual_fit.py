@@ -5,8 +5,6 @@ is its lemma plus its n-grams; afterwards the n-grams are folded into the rows o
 are read by themselves only for words never seen.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -8,8 +8,6 @@ of the Unicode CLDR) and `geonames.tsv` (cities above 15,000 people of GeoNames)
 Hebrew. Their licences are in `jobs/build/names/NOTICE`.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import re

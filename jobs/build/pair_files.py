@@ -3,8 +3,6 @@
 One file per field of life, one pair per line: English, a tab, Hebrew.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -8,8 +8,6 @@ before does not say. Each source counts by its share, whatever its size. Its que
 a store of its own, and in one where all personal sources are together, as a person's are.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,6 @@ client stores it. The files under `chats` are chats with an assistant: a message
 (Cohen et al. 2023) is CC BY 4.0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

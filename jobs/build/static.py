@@ -6,8 +6,6 @@ FOLDER holds `model.safetensors` (one float32 tensor `embeddings` `[V, D]`) and 
 The format of the result is described in `rayapp.inference.backends.static_model`.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import io

@@ -6,8 +6,6 @@ measure earns nothing in these suites. Of many measures some are lower by chance
 chance does not explain it among all the measures that the feature is looked at by.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

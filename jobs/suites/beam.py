@@ -4,8 +4,6 @@ One chat is one user. A message is a memory, or an exchange is: what the person 
 assistant answers. The questions are of ten abilities; those of `abstention` have no answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path

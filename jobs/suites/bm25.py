@@ -4,8 +4,6 @@ Okapi BM25 (Robertson and Zaragoza 2009) with the constants that common packages
 `\\w+` tokens, no lemmas, no stop words. A retrieval system that does not beat it earns nothing.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Two runs question by question: paired differences with intervals, and what got worse."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

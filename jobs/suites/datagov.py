@@ -8,8 +8,6 @@ The catalogue must be in the service, ingested without descriptions: a descripti
 in an answer is reported as leaked, and the run as failed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """The DataGov suite as JSON values, Markdown and terminal tables. Ids and ranks, never a text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

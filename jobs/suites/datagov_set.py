@@ -5,8 +5,6 @@ answer, for every second one of the ids that snapshot and schema catalogue share
 `questions`: our own, in both languages, with every dataset that answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

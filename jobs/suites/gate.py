@@ -1,7 +1,5 @@
 """The regression gate: a run beside the committed results, question by question."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The configured embedder as a service has it, for a lab, which waits for every answer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from types import TracebackType

@@ -6,8 +6,6 @@ the service says of itself: the names of its model, analyser and recipe. What is
 as the weights of a recipe or a calibration, is not in it: a change there is what the ranks show.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -4,8 +4,6 @@ A question's evidence is its paragraph. Questions marked impossible have no answ
 paragraph: they measure abstention only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The table of suites: the files each reads, how it runs, and how it tells what it found."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ that count come from `jobs.evaluate`, over HTTP. A corpus is a user: IDF is take
 as in the view of a user (decision 0055).
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ user. Categories: 1 multi-hop, 2 temporal, 3 open domain, 4 single-hop, 5 advers
 is scored by the evidence turns; the headline averages categories 1 to 4.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ One user has a conversation of LoCoMo, a chat of BEAM, 120 paragraphs of HeQ and
 outcome scenarios; the questions are those of each set, under its name as their category.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

@@ -10,8 +10,6 @@
 Maturity is driven through `POST /api/memory/outcomes` only, and nothing is deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The outcomes suite as JSON values, Markdown and terminal tables."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The files that an evaluation writes: looked at before the run, so that none of it is lost."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

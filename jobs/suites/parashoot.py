@@ -3,8 +3,6 @@
 A question's evidence is its paragraph.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

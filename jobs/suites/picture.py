@@ -5,8 +5,6 @@ there is no ground of its own. Directions are set: the picture stays the same on
 from right to left, and a Hebrew name keeps to its place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr

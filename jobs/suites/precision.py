@@ -8,8 +8,6 @@ questions, a prelude of what holds everywhere, and the search among the rest. Th
     plain      the best hits, as a search returns them by default
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The precision suite as JSON values, Markdown and a terminal table. Ids, never a text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rich.table import Table

@@ -1,7 +1,5 @@
 """Beliefs and cases of PrecisionMemBench as memories of our API and as what an answer must hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

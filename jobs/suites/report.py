@@ -1,7 +1,5 @@
 """One run as JSON values, Markdown text and terminal tables. Ids and ranks, never a text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

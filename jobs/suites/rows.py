@@ -1,7 +1,5 @@
 """What one question got, as it is compared and committed: ids, ranks and measures, never a text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Good and bad advice that only outcomes can tell apart, and old facts beside newer ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ measured with the values that the other sets choose, so that a parameter is neve
 is measured on. The number of recipes is bounded by the grid: `steps`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

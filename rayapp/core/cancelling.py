@@ -1,7 +1,5 @@
 """Tasks that are ended for certain."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Budgets that keep the code small: file, function and parameter counts, names, broad handlers."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every collection of the stores is named in the one table that says how it leaves and goes."""
 
-from __future__ import annotations
-
 from rayapp.portability.rules.collections import BY_NAME, COLLECTIONS, LEGACY_BANK, Erasing, Owner
 from rayapp.portability.rules.kinds import Kind
 from rayapp.storage.mongo.indexes import INDEXES

@@ -1,7 +1,5 @@
 """What the documents promise is there: files, commands, settings, routes, jobs."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Exceptions cross Ray handles: every class survives pickling with all it carries."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

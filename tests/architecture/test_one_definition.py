@@ -1,7 +1,5 @@
 """What several places must agree on is defined once; a copy is found here before it drifts."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

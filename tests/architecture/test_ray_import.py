@@ -1,7 +1,5 @@
 """Ray reads its environment when it is imported, so no command may import it before it is set."""
 
-from __future__ import annotations
-
 import pkgutil
 import subprocess
 import sys

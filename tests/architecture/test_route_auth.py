@@ -1,7 +1,5 @@
 """No route without an entry in the table of scopes, and no entry without its guard."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 from starlette.routing import Mount

@@ -1,7 +1,5 @@
 """What is installed: the service and its jobs, and nothing that only tests need."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import tomllib

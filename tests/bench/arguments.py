@@ -1,7 +1,5 @@
 """The benches' arguments: what is refused, in words that say what to pass instead."""
 
-from __future__ import annotations
-
 import math
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The phase of the load test that stores new memories in batches."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """A closed loop of clients in processes of their own, and what it says about the service."""
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 from collections import Counter

@@ -7,8 +7,6 @@ repair themselves, without Ray and without a second core. Exit codes: 0 done, 2 
 3 drift was missed or something else was touched, 4 the server did not start.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

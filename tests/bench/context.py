@@ -8,8 +8,6 @@ outcomes for the users that it asks as. Each call is timed twice: over HTTP, and
 itself. Exit codes: 0 done, 2 bad arguments, 3 above the bar or refused, 4 the service is away.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -7,8 +7,6 @@ and the user is held (decision 0055). Exit codes: 0 done, 2 bad arguments, 3 abo
 of a deleted conversation is left, or one of another is gone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sys

@@ -8,8 +8,6 @@ how many of those that do not, by the cosine alone and with the cohesion check o
     RAYAPP_EMBEDDING__BACKEND=http ... python -m tests.bench.dedup_threshold
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """How long a stored memory waits until it is in the index, from acknowledgements and backlog."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ asked about, then asks for a line of its middle. Exit codes: 0 done, 2 bad argum
 4 the stack did not start.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

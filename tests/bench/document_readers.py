@@ -7,8 +7,6 @@ peak memory of the reader process. At the end a PDF of 500 pages in Hebrew.
     python -m tests.bench.document_readers [--pages 500] [--only docx] [--out report.json]
 """
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import difflib

@@ -9,8 +9,6 @@ all the same. Needs `rayapp[gpu]`; without a GPU it measures a smaller model. Ex
 away.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import importlib

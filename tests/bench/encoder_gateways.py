@@ -1,7 +1,5 @@
 """The product around an encoder: both gateways as their replicas build them, and their callers."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from abc import ABC, abstractmethod

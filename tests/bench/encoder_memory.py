@@ -1,7 +1,5 @@
 """Out-of-memory recovery: a batch that cannot fit is halved until it does, and all are answered."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 from collections.abc import Callable, Iterator, Sequence

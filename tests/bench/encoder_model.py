@@ -3,8 +3,6 @@
 Speed does not depend on what the weights are, so nothing is fetched from anywhere.
 """
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import json

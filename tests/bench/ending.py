@@ -1,7 +1,5 @@
 """How a bench ends: its exit codes, and every error that a user can mend as one plain sentence."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 

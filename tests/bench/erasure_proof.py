@@ -11,8 +11,6 @@ apart, entry by entry. Exit codes: 0 nothing of the erased user is in the new fi
 user is whole, 2 bad arguments, 3 something is left or lost.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

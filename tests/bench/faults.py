@@ -9,8 +9,6 @@ back; then every acknowledged memory is read. Exit codes: 0 done, 2 bad argument
 missing or a kind was worse than it may be, 4 the stack did not start.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

@@ -9,8 +9,6 @@ lines that are evidence, and how often nothing is injected. Questions without an
 evidence: for them fewer tokens are better. Exit codes: 0 done, 2 bad arguments.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence

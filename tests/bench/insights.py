@@ -7,8 +7,6 @@ their caps), then asks one call after another. Exit codes: 0 done, 2 bad argumen
 bar, 4 the server did not start.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os

@@ -4,8 +4,6 @@ The rows are those that the outbox would write, computed by the same pure rules 
 bulk: 100,000 memories through transactions would take an hour and read the same.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Iterator, Sequence

@@ -9,8 +9,6 @@ offers stores at a fixed rate. Exit codes: 0 done, 2 bad arguments, 3 calls fail
 away.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

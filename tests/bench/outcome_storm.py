@@ -8,8 +8,6 @@ accepted outcomes. Exit codes: 0 they are, 2 bad arguments, 3 they are not, 4 th
 start.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -1,7 +1,5 @@
 """The environment of the peers: made on request, apart from the project's dependencies."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The service in the same measurement: stored, indexed and asked over HTTP by its own client."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterator, Sequence

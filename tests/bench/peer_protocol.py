@@ -5,8 +5,6 @@ To the peer, one row per line: `plan` first, then per part one `part`, its `docu
 one `answer` per question in the order asked, then `end`, or `failed` with a reason.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """Every system beside ours: quality with intervals, speed, and ratios to ours. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -6,8 +6,6 @@ stored in the Qdrant server of the plan (a JSON file). `POST /search` takes `que
 `limit`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import sys

@@ -19,8 +19,6 @@ and `--reuse` with the run's id measures it again; the peers' stores are removed
 done, 2 bad arguments, 3 a system could not run or failed calls, 4 the service is away.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import importlib

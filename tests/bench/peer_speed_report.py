@@ -1,7 +1,5 @@
 """Speed of every system beside ours: slices pooled, ratios round by round, table, picture. Pure."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Imports of the peers are late: this module is read where none of them is install
 path is changed. What is not the default of a peer is said in its `note`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import os

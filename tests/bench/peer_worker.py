@@ -4,8 +4,6 @@ Stores each part, waits until it is settled, asks its questions one after the ot
 ids and times. The texts are embedded inside the timed calls.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence

@@ -18,8 +18,6 @@ stored, under users of this run; the peers' stores are removed. Exit codes: 0 do
 3 a system could not run (its reason is printed), 4 the service is away.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -1,7 +1,5 @@
 """The phases of the load test: fill, search, store, indexing delay."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import secrets

@@ -5,8 +5,6 @@ Each user has conversations, as an import from elsewhere leaves them: a turn is 
 of a turn, and a place in its session. Nothing is indexed: an index is built anew anyway.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import io

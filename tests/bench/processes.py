@@ -1,7 +1,5 @@
 """Memory of every process of a local stack."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from collections.abc import Collection

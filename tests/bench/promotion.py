@@ -5,8 +5,6 @@ python -m tests.bench.promotion --items 100000 --out promotion.json
 Exit codes: 0 done, 2 bad arguments, 4 the server did not start.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

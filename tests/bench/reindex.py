@@ -9,8 +9,6 @@ and the engine do alone. Arguments after `--` go to the job (`-- --rate 2000`). 
 2 bad arguments, 3 a bar was missed or a write was lost, 4 the service is away.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

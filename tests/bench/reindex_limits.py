@@ -1,7 +1,5 @@
 """What a reindex cannot be faster than: the embedder alone, and the engine's upsert alone."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 A test that passes once says little about a race. Exit code 3 when any run of any test failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

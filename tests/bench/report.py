@@ -1,7 +1,5 @@
 """The load report as one table of rows: measured, and the target where there is one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ machine mean little; processor times and the ratio of one run do. Exit codes: 0 
 2 bad arguments, 4 a server did not start or refused a call.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import cProfile

@@ -3,8 +3,6 @@
 What Ray, the proxy and the sockets add is not in here; `tests.bench.load` measures the whole.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import tempfile

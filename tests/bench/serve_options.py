@@ -8,8 +8,6 @@ and then eight ask it. Only that head is stopped at the end. Exit codes: 0 done,
 4 Ray Serve did not start or failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import secrets

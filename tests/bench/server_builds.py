@@ -1,7 +1,5 @@
 """Ways to build a collection on the real server: opened by the adapter, filled, waited for."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The embedded engine in a process of its own, behind its socket: the yardstick of the server."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 from collections.abc import AsyncIterator

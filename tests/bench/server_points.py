@@ -1,7 +1,5 @@
 """Points and questions of the server profile: memories of many users and of one heavy user."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

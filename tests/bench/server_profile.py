@@ -10,8 +10,6 @@ A server builds no graph below about 10,000 points per segment: `--graph-from` i
 Exit codes: 0 done, 2 bad arguments, 4 a server or the embedder is away.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

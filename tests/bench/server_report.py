@@ -1,7 +1,5 @@
 """Numbers and tables of the server profile. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Processor time of coroutines: what each stage of a request costs, apart from what it waits."""
 
-from __future__ import annotations
-
 import functools
 import time
 from collections import defaultdict

@@ -9,8 +9,6 @@ the chats that the rules were made on and for those left out, how often the evid
 much of it was asked for. Exit codes: 0 done, 2 bad arguments, 4 the service is away.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import secrets

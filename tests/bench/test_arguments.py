@@ -1,7 +1,5 @@
 """Arguments of the benches: a wrong one is refused in plain words before anything starts."""
 
-from __future__ import annotations
-
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What a closed loop says about the service: refusals, the overhead, and where more is no use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -1,7 +1,5 @@
 """The pairs behind the threshold of the near-duplicate merge, and what the words alone decide."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.bench.dedup_threshold import Measured, Pair, load_pairs, rates

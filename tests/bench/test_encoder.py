@@ -1,7 +1,5 @@
 """The parts of the encoder bench that need no torch."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """How benches end: one sentence and the documented code for what a user can mend."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The scan of raw files finds what was planted, wherever it stands, and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the fault table counts, and what ends it with a 3."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The pieces of the load test, and the whole against a small real service."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -1,7 +1,5 @@
 """The speed of the systems beside each other: ratios turn by turn, report, picture, the server."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

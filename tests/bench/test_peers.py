@@ -1,7 +1,5 @@
 """The comparison with other systems: what is asked, how it is judged, and the run as a whole."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The pieces of the reindex bench, against a small real service."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

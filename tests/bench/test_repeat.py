@@ -1,7 +1,5 @@
 """The tests that are run again and again: what counts as a failure, and that the load ends."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psutil

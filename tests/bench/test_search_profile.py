@@ -1,7 +1,5 @@
 """The profile of a search: what it counts is what was asked."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """The server profile: its arithmetic, its points, and a tiny run against the real server."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

@@ -4,8 +4,6 @@ Each memory holds one fact of one user. Names and values repeat across users as 
 so term statistics are not those of random words.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass

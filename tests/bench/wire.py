@@ -4,8 +4,6 @@ Keep-alive connections over asyncio streams with httptools as parser: about 40 Â
 call, against about 500 Âµs of a full client library.
 """
 
-from __future__ import annotations
-
 import asyncio
 import resource
 import time

@@ -1,7 +1,5 @@
 """The contract of archives, on the in-memory stores and on a real MongoDB."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

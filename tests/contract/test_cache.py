@@ -1,7 +1,5 @@
 """The contract of `Cache`, for the in-process LRU and for a real server on a unix socket."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,5 @@
 """The contract of `ChatModel`, on the scripted fake and over HTTP, and what HTTP alone can do."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The client contract over real HTTP, against the real API on in-memory services."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The client covers the API: every call is made once against the real API and its answer fits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path

@@ -3,8 +3,6 @@
 The routes of one user's data are called on the running service, in `tests/integration`.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A deleted conversation leaves no row of it in any collection and takes none of another."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

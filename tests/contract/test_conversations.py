@@ -1,7 +1,5 @@
 """The contract of kept conversations, on the in-memory fake and on a real MongoDB."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The contracts of the data pages, on the in-memory fakes and on a real MongoDB."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Documents read by a model over real HTTP: good, broken, hostile, out of budget, killed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """Documents, on the fake and on a real MongoDB."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

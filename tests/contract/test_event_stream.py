@@ -1,7 +1,5 @@
 """The event stream on the in-memory fake and on a real MongoDB, and over real HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping

@@ -1,7 +1,5 @@
 """The queue of stored exchanges, on the fake and on a real MongoDB."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.memory.item import point_id_of

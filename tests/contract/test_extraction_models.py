@@ -1,7 +1,5 @@
 """Learning from conversations over real HTTP: models that are good, slow, broken, cut, hostile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The features backend behind the gateway: the contract of `Reranker`, with the shipped weights."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

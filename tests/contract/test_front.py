@@ -1,7 +1,5 @@
 """Where a newcomer arrives: `/` says what this is and how it is, `/docs` what to call first."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

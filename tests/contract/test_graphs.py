@@ -1,7 +1,5 @@
 """The graph contracts, on the in-memory fake and on a real MongoDB."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

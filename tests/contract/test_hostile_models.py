@@ -1,7 +1,5 @@
 """Helpers' questions to servers over real HTTP that are good, broken, cut off and hostile."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Model backends against real servers, real ONNX models and the bundled artefact."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """The stores of bulk jobs, on the in-memory fakes and on a real MongoDB."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The contract of `LifecycleStore`, on the in-memory fake and on a real MongoDB."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """A local model without enough memory, and calls that overtake each other, on a real tiny model."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import weakref

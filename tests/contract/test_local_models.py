@@ -1,7 +1,5 @@
 """Local backends over small real ONNX models and tokenizers, and the artefact builder."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import struct

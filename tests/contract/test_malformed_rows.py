@@ -1,7 +1,5 @@
 """Rows that cannot be read, on a real MongoDB: they are left out and the others are served."""
 
-from __future__ import annotations
-
 import logging
 from datetime import timedelta
 from typing import Any

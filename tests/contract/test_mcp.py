@@ -1,7 +1,5 @@
 """`/mcp` as a client of the official SDK meets it, over a real socket."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

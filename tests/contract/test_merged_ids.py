@@ -1,7 +1,5 @@
 """What was merged into a memory goes with it, on the fake and on a real MongoDB."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

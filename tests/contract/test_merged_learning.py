@@ -1,7 +1,5 @@
 """What the graphs remember goes to the winner of a merge, on the fakes and on a real MongoDB."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.learning.ports import LifecycleStore

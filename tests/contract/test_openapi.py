@@ -1,7 +1,5 @@
 """The API document keeps its promises: examples work, answers fit, every route is complete."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The outcome contract, on the fakes and on a real MongoDB, and what only the latter can show."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from datetime import timedelta

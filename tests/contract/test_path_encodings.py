@@ -1,7 +1,5 @@
 """No spelling of a path gets past the guard: every operation, in every encoding of its path."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping

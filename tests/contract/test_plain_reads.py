@@ -1,7 +1,5 @@
 """Rows that a search reads without zones are the rows that everybody else reads."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

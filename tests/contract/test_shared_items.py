@@ -1,7 +1,5 @@
 """The contract of `SharedItems`, on the in-memory fake and on a real MongoDB."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

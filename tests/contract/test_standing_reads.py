@@ -1,7 +1,5 @@
 """What stands before every question, read from a real MongoDB: the same memories, by an index."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

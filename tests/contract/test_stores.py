@@ -1,7 +1,5 @@
 """Every store contract, on the in-memory fakes and on a real MongoDB."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

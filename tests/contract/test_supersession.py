@@ -1,7 +1,5 @@
 """Replacing an older memory through the service, on the fake and on a real MongoDB."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A caller hears one name of the books tier: every route is asked, and both settings."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """The fake, the embedded engine and a real server behind one contract."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator, Sequence

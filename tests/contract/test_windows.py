@@ -1,7 +1,5 @@
 """The windows that people and operators set for models, on the fake and on a real MongoDB."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

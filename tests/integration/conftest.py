@@ -1,7 +1,5 @@
 """The MongoDB of these tests."""
 
-from __future__ import annotations
-
 from tests.support.mongo_fixtures import database, mongo, schema
 
 __all__ = ["database", "mongo", "schema"]

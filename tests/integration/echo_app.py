@@ -1,7 +1,5 @@
 """The smallest application the local stack can deploy."""
 
-from __future__ import annotations
-
 import os
 
 from fastapi import FastAPI

@@ -1,7 +1,5 @@
 """Backups of the whole store on a real MongoDB: of one moment, and back as they were."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The example chat program against the running service, and what its transcript shows."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """The client contract against the running service: real mongod, real engine, real Ray."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 

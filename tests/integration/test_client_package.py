@@ -1,7 +1,5 @@
 """`rayapp-client`, built and installed alone, stores and finds in a running service."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

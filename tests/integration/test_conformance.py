@@ -1,7 +1,5 @@
 """Document and answers agree on the running service, by generated calls on one user's data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Sweeps of a real MongoDB and the real embedded engine, beside an indexer."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """The whole real catalogue: what is made of it, and that a second run writes nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

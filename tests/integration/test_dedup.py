@@ -1,7 +1,5 @@
 """Near-duplicates on the real embedded engine, the bundled model and a real MongoDB."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

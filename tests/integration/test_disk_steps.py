@@ -1,7 +1,5 @@
 """A real disk that fills up: warned, bulk work refused, stores refused, and back by itself."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """What a new user types in the first hour, as processes on the running stack."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The real engine, a real MongoDB, the bundled model and the default reranker; the
 same sentence with other identifiers, the older ones indexed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import uuid

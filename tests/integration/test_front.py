@@ -1,7 +1,5 @@
 """The real HAProxy with Ray's own configuration: slow headers, no backends, and its death."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ The generators are fetched once per test session, in exact versions: npm is that
 of the `dev` extra, and pip that of a fresh environment.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The integrations of `examples`: the real packages, apart from ours, at the running service."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """Every command of `jobs` as people start it: a process, from a shell that knows nothing of Ray."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

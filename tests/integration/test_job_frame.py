@@ -1,7 +1,5 @@
 """A toy job on the real cluster and the real store: everything that may die, dies."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The local stack on real servers: start, crash, side by side, nothing left."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -3,8 +3,6 @@
 The indexer, the API and the learner are processes of their own, so this is what a user sees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """What only a real MongoDB shows: schema, plans, time zones, crashes."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

@@ -1,7 +1,5 @@
 """The plans of a real MongoDB for scans and counts over the items of all users."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 The second model is a server over real HTTP, so its bad moods are tried here as well.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

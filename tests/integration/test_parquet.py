@@ -1,7 +1,5 @@
 """Everything of all users as Parquet: what pyarrow reads is what MongoDB holds."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

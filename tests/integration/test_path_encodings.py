@@ -1,7 +1,5 @@
 """Spellings of paths over real HTTP: through the proxy and the server, none gets past the guard."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Callable
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """The README as a user types it: its shell lines in order, in one bash, at the running service."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Real evaluation sets through the running service: above plain BM25 and the committed results."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

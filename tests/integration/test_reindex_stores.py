@@ -1,7 +1,5 @@
 """A reindex and its rollback on a real MongoDB and the real embedded engine, under live writes."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping

@@ -1,7 +1,5 @@
 """Resident views over a real MongoDB and the real embedded engine."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`python -m tests.serve`: stores, finds and scores over HTTP without any server, and ends."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import signal

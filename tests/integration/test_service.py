@@ -1,7 +1,5 @@
 """The running service over real HTTP: mongod, the embedded engine, Ray Serve."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import time
 from typing import Any

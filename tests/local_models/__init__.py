@@ -1,7 +1,5 @@
 """Tests on real torch. They need `rayapp[gpu]`, which the lock is without."""
 
-from __future__ import annotations
-
 import importlib.util
 
 GPU_EXTRA = ("torch", "sentence_transformers")

@@ -1,7 +1,5 @@
 """Collected where `rayapp[gpu]` is installed; elsewhere `tests.check` says that it is left out."""
 
-from __future__ import annotations
-
 from tests.local_models import missing_packages
 
 collect_ignore_glob = ["test_*.py"] if missing_packages() else []

@@ -1,7 +1,5 @@
 """sentence-transformers encoders and cross-encoders on tiny models with random weights."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import json

@@ -6,8 +6,6 @@ After a kill the same is done again. Then there is what an unhurt one leaves, an
 an archive or a backup that is not whole.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

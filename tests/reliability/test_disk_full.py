@@ -5,8 +5,6 @@ are refused, every route; filled by somebody else to the last byte and MongoDB g
 room again, and everything that was acknowledged is there, once, and found.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """The owner of documents killed -9 again and again: each ends whole, no chunk is there twice."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """The doors of the service killed -9 under load: every refusal says when to come back."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time

@@ -1,7 +1,5 @@
 """Real jobs killed -9 at random moments: the next run goes on and ends where an unhurt one does."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

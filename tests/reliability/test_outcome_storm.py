@@ -1,7 +1,5 @@
 """Concurrent outcomes while a search replica dies: the counters are exactly what was accepted."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -3,8 +3,6 @@
 The whole of it: `python -m tests.reliability.portability_kills`.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.reliability.portability_kills import ACTS, trials

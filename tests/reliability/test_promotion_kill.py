@@ -1,7 +1,5 @@
 """A promotion cycle killed -9 in the middle: the next finishes it, and nothing happens twice."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

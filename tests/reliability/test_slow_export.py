@@ -1,7 +1,5 @@
 """An export on a real stack whose reader takes longer than any limit of a request."""
 
-from __future__ import annotations
-
 import base64
 import io
 import os

@@ -1,7 +1,5 @@
 """What every store of archives must do, seen through export, import and erasure."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

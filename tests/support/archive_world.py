@@ -1,7 +1,5 @@
 """A service with something of every kind of one user, over stores in memory or on MongoDB."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

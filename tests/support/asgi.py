@@ -1,7 +1,5 @@
 """What a server hands an application, for tests and benches without a server."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads the text block for the assistant back."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

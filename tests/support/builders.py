@@ -1,7 +1,5 @@
 """Valid values with readable defaults; a test names only what it is about."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from dataclasses import replace

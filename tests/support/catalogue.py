@@ -1,7 +1,5 @@
 """Small catalogues for tests: as records, and as the folder of files that the job reads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What every chat model must do. `chat` answers with `ANSWER` to anything."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

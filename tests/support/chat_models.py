@@ -1,7 +1,5 @@
 """A scripted chat model without a server, and model calls on it, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

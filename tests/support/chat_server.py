@@ -1,7 +1,5 @@
 """A chat model over real HTTP that is good, slow, broken, cut off or hostile, by script."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager

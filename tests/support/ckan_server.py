@@ -1,7 +1,5 @@
 """A CKAN site over real HTTP on loopback that plays a catalogue, well or badly."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

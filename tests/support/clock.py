@@ -1,7 +1,5 @@
 """A clock that moves only when a test moves it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 START = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)

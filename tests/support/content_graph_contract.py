@@ -1,7 +1,5 @@
 """What every `GraphStore` must do with changed items: follow-ups and the content graph."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

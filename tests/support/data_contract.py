@@ -1,7 +1,5 @@
 """What every store of the data pages must do: rows of a user, housekeeping, personalities."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What every store of documents must do; run on the fake and on MongoDB."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Makes drift of each kind in an index, for tests and benchmarks; and what both stores hold."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

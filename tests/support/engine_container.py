@@ -1,7 +1,5 @@
 """The services of one process on a real MongoDB and a real embedded engine, without Ray."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path

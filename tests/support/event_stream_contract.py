@@ -1,7 +1,5 @@
 """What every `EventStream` keeps: whose events it tells, in which order, and from where on."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass

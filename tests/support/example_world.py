@@ -1,7 +1,5 @@
 """A service that was used for a while, in which the examples of the API document are true."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

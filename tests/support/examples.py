@@ -1,7 +1,5 @@
 """How many generated examples a rule is tried with."""
 
-from __future__ import annotations
-
 import os
 
 # Set by `python -m tests.check` without `--all`: the whole check and a test run by hand try all.

@@ -1,7 +1,5 @@
 """What every queue of stored exchanges must do; run on the fake and on MongoDB."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Exports of other systems, made as they make them: in English and Hebrew."""
 
-from __future__ import annotations
-
 import io
 import json
 import sqlite3

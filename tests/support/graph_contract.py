@@ -1,7 +1,5 @@
 """What every `GraphStore` must do with outcomes: exactly once, as increments, within the caps."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence

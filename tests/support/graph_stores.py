@@ -1,7 +1,5 @@
 """What the contracts of the graphs run on: stores in process memory or of a MongoDB."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime
 

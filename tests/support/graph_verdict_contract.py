@@ -1,7 +1,5 @@
 """What every `GraphStore` must do when a verdict takes the place of one that it counted or not."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

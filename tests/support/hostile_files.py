@@ -1,7 +1,5 @@
 """Good files made bad: bytes lost, doubled, turned over, inside the parts of an archive too."""
 
-from __future__ import annotations
-
 import io
 import random
 import zipfile

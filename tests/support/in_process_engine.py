@@ -1,7 +1,5 @@
 """The embedded engine in the process of the test: calls block the event loop."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rayapp.storage.qdrant.edge_engine import EdgeEngine

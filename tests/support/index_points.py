@@ -1,7 +1,5 @@
 """Builders of index points for tests: small vectors, full payloads."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -3,8 +3,6 @@
 Subclass the contract and give a `rig` fixture of empty stores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

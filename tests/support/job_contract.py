@@ -4,8 +4,6 @@ Subclass the contract and give a `store` fixture, an empty store, and an `elapse
 lets that many seconds pass for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

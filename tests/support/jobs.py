@@ -1,7 +1,5 @@
 """Bulk jobs without a cluster: a launcher that keeps what it is asked, and fixed sweeps."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -3,8 +3,6 @@
 Subclass the contracts and give a `world` fixture of empty stores.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Pages, filters, the pending retriever and text search of every `MemoryStore`."""
 
-from __future__ import annotations
-
 import base64
 from datetime import timedelta
 from typing import Any

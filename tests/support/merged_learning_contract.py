@@ -3,8 +3,6 @@
 Subclass the contract and give a `stores` and a `lifecycle` fixture over the same truth.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """A model server over real HTTP that speaks every API we know, well or badly."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

@@ -3,8 +3,6 @@
 Nothing outside tests may import this: a made-up vector must never reach an index.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A real MongoDB for the tests of a module: the `conftest.py` of a folder imports it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A throw-away MongoDB for tests: a single-node replica set on a free loopback port."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

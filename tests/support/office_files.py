@@ -1,7 +1,5 @@
 """Documents of offices and e-books by hand: the parts that a reader needs, nothing else."""
 
-from __future__ import annotations
-
 import base64
 import io
 import zipfile

@@ -1,7 +1,5 @@
 """An `OutboxService` over given stores, with a promotion and a dedup that only take notes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """What every `OutcomeStore` must do with keys and the requests behind them."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

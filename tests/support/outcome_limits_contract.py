@@ -1,7 +1,5 @@
 """What every `OutcomeStore` must do with receipts, guests and the outbox."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The services of memories and of outcomes on fakes: what the worlds of learning stand on."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What every `OutcomeStore` must do with a verdict that takes the place of an earlier one."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

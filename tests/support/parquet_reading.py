@@ -1,7 +1,5 @@
 """A Parquet export as somebody reads it, and the rows that it must hold."""
 
-from __future__ import annotations
-
 import base64
 import io
 from datetime import datetime

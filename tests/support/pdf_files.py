@@ -1,7 +1,5 @@
 """PDF files by hand: a font that every reader has, lines of a size, nothing else."""
 
-from __future__ import annotations
-
 import hashlib
 import unicodedata
 from collections.abc import Sequence

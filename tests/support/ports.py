@@ -1,7 +1,5 @@
 """Loopback ports for servers that tests start."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import ExitStack
 

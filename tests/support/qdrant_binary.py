@@ -1,7 +1,5 @@
 """A real Qdrant server for tests: fetched once, checked, run on loopback, ended by its pid."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

@@ -4,8 +4,6 @@ Subclass the contract and give a `quarantine` fixture, an empty store, and an `e
 which lets that many seconds pass for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The index queue of every `MemoryStore`: claim, finish, back-off, backlog."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Reads and counts of every `MemoryStore`, lists apart."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

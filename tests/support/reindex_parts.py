@@ -1,7 +1,5 @@
 """What a reindex works with, of stores that a test has."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rayapp.index.reindex.parts import ReindexParts

@@ -1,7 +1,5 @@
 """Answers of the service as the client reads them: the recorded ones with a few fields changed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

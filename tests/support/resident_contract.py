@@ -1,7 +1,5 @@
 """What a held view owes: after every write it answers as one made anew and as the index."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What every store of conversations must do."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta

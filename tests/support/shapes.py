@@ -1,7 +1,5 @@
 """Whether an answer is what the API document says, and no more."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

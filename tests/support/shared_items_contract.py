@@ -1,7 +1,5 @@
 """What every `SharedItems` must do. A test class gives `world`."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta

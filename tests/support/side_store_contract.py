@@ -1,7 +1,5 @@
 """What every receipt, event, lease, API key and idempotency store must do."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """An ASGI application on a real socket of this machine, for clients that need one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

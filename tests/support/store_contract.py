@@ -3,8 +3,6 @@
 Subclass the contracts of this package and give a `stores` fixture of empty stores.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace

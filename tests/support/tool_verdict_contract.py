@@ -1,7 +1,5 @@
 """What becomes of the tools of a turn, on every pair of an outcome and a graph store."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """What every ledger of model calls must do."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A real Valkey server on a unix socket, the one that the local stack starts."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Cases, builders and strategies of the vector index contract."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta

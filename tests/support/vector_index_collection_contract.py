@@ -1,7 +1,5 @@
 """The vector index contract on collections beside the alias, which a reindex fills."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ make_index  async: an index of its own alias, not opened
 without_rev async: takes `rev` out of points of `index`
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What `copy` of a vector index must do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

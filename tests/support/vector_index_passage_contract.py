@@ -1,7 +1,5 @@
 """What a vector index must do with items of several passages."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import count
 

@@ -1,7 +1,5 @@
 """The writing half of the vector index contract."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs the work of a job without its frame: every step by another instance, as after a kill."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping

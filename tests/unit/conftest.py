@@ -1,7 +1,5 @@
 """Unit tests need neither Ray nor torch: a module of theirs that imports one is not collected."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator
 

@@ -1,7 +1,5 @@
 """A small service with the fixed HTTP shapes, on a real socket: BM25 over what was stored."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

@@ -1,7 +1,5 @@
 """`python -m tests.check PATH`: which tests belong to what was changed."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 import sys

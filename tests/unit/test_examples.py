@@ -1,7 +1,5 @@
 """The examples: the scripted model says only what it was shown, a broken promise ends in 3."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

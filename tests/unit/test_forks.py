@@ -1,7 +1,5 @@
 """Forked test processes tell the same as one process."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

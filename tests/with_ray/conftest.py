@@ -1,7 +1,5 @@
 """What imports Ray. Only tests marked `ray` start it; elsewhere that is a mistake."""
 
-from __future__ import annotations
-
 import pytest
 import ray
 

@@ -1,7 +1,5 @@
 """The command of a sweep: its options, and what its exit code says. No Ray, no servers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the deploying driver waits for, out of what Ray Serve reports."""
 
-from __future__ import annotations
-
 import pytest
 from ray.serve.schema import ApplicationStatusOverview, DeploymentStatusOverview
 

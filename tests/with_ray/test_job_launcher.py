@@ -1,7 +1,5 @@
 """How the driver of a stored job is started: what Ray is told, and what is said when it refuses."""
 
-from __future__ import annotations
-
 import sys
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The background owners stop what runs in their process, whatever fails before."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

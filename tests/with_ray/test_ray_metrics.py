@@ -1,7 +1,5 @@
 """Metrics as Ray takes them."""
 
-from __future__ import annotations
-
 from rayapp.serve.deployments.process import RayMetrics
 
 

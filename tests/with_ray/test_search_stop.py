@@ -1,8 +1,6 @@
 """A search replica that stops leaves no connection of a model endpoint open and no receipt
 unwritten."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Embedder and Reranker over real Serve handles, and the table of errors at that door."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """The embedded engine on a full disk: what grows is refused, and nothing is opened."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The embedded engine behind its Ray actor: what happens to values, errors, and when it dies."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """A catalogue from a live CKAN site, politely, and the source that keeps it as a snapshot."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

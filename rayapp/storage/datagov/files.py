@@ -5,8 +5,6 @@ names of organisations, descriptions) or are compared with it; what they lack is
 refused.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass

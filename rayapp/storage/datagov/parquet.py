@@ -5,8 +5,6 @@ records it was planned for, and a later run works offline. The folder is on one 
 on another node need it on shared storage.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

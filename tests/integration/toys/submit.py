@@ -1,7 +1,5 @@
 """Starts a stored job as a service does, from a process of the cluster; prints what Ray knows."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

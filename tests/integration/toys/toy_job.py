@@ -1,7 +1,5 @@
 """The smallest bulk job: partition n works on the numbers of its range, and logs each in a file."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -3,8 +3,6 @@
 It passes the same contract suite as the MongoDB store, with times cut to milliseconds like there.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

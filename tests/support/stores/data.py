@@ -1,7 +1,5 @@
 """The stores of the data pages, in memory."""
 
-from __future__ import annotations
-
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any

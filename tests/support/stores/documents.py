@@ -1,7 +1,5 @@
 """Documents in process memory. It passes the contract suite of MongoDB's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

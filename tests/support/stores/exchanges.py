@@ -1,7 +1,5 @@
 """The queue of stored exchanges in process memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Rows of the in-memory graphs and the increments on them, the same as the database makes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import astuple, replace
 from datetime import datetime

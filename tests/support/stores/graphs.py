@@ -1,7 +1,5 @@
 """A working `GraphStore` in process memory. It passes the contract suite of the MongoDB store."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime

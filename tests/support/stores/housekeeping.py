@@ -1,7 +1,5 @@
 """The whole store as its administrator sees it, in process memory; and an old memory bank."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, MutableMapping, Sequence

@@ -3,8 +3,6 @@
 Written without the engines' predicate on purpose: the contract suite compares the two.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Bulk jobs, the scan over all items, and the quarantine in process memory, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta

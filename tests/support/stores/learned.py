@@ -1,7 +1,5 @@
 """The stores that learning writes to, over the same rows."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from rayapp.core.runtime import Clock

@@ -1,7 +1,5 @@
 """A working `LifecycleStore` in process memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """A working `OutcomeStore` in process memory. One event loop only: no step waits in between."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

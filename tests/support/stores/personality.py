@@ -1,7 +1,5 @@
 """Personalities in process memory. It passes the contract suite of MongoDB's store."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 

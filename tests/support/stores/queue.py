@@ -1,7 +1,5 @@
 """The index queue of the in-memory store: claims, results, backlog."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta

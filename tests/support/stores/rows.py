@@ -1,7 +1,5 @@
 """Rows of the in-memory store, and values in the form in which a database gives them back."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Conversations of users in process memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta

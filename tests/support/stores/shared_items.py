@@ -1,7 +1,5 @@
 """A working `SharedItems` in process memory, on the rows of the other in-memory stores."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Receipts, events, leases, API keys and idempotency keys in process memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """The ledger of model calls in memory, for tests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Rows of one user as a whole, in process memory. It passes the contract suite of MongoDB's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """How long a stream goes on, what it says meanwhile, and that its place comes back."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

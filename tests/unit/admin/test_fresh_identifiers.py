@@ -4,8 +4,6 @@ In-memory stores, the bundled model and the default reranker; the neighbours dif
 alone and are indexed.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

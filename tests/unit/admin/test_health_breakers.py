@@ -1,7 +1,5 @@
 """Which breakers health names and closes: all that a request meets, wherever they live."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rayapp.admin.health import HealthService, ProcessBreakers

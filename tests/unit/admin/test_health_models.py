@@ -1,7 +1,5 @@
 """The language model in health: optional, named, and never critical."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime
 from types import SimpleNamespace

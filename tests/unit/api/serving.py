@@ -1,7 +1,5 @@
 """The application in process: real ASGI, no socket."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is attached to a conversation leaks to no other one, until it is published."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Keyless local mode and keys mode."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import httpx

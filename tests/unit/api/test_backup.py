@@ -1,7 +1,5 @@
 """Exports, imports, restores and erasures over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import io

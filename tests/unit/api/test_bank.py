@@ -1,7 +1,5 @@
 """The memory bank as the first client uses it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Goals and values of the user."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

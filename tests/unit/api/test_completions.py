@@ -1,7 +1,5 @@
 """Chats, models and vectors with the real client of OpenAI, before a scripted model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

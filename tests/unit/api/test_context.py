@@ -1,7 +1,5 @@
 """The routes that tell an assistant its context, as the first client and others call them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -1,7 +1,5 @@
 """Conversations over HTTP: kept lazily, listed, found, read again, switched, renamed, deleted."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Counts of a user's data, and clearing it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

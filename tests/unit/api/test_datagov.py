@@ -1,7 +1,5 @@
 """Open data over HTTP: names in filters, fields of hits, the debug facts, and the graph."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A full disk at the routes: what stores is refused with 507, reads go on, what frees is let in."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 

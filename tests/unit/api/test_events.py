@@ -1,7 +1,5 @@
 """The event stream over HTTP, in process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from datetime import UTC, datetime

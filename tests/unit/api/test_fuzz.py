@@ -1,7 +1,5 @@
 """No body and no query string is answered with a 5xx."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from functools import cache

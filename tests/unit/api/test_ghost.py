@@ -1,7 +1,5 @@
 """Hiding memories and showing them again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

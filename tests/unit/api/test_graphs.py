@@ -1,7 +1,5 @@
 """Graphs, patterns and insights over HTTP: on the whole service, and on rows that a test sets."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from itertools import pairwise

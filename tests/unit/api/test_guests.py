@@ -1,7 +1,5 @@
 """A second key of the same user floods false outcomes: it moves little, and only what it saw."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

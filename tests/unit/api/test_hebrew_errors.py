@@ -1,7 +1,5 @@
 """Every kind of error has its sentence in both languages, and English is what it was."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 from hypothesis import given

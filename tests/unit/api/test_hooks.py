@@ -1,7 +1,5 @@
 """The hooks over HTTP: the messages enriched, the turn kept once, its score waited for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -1,7 +1,5 @@
 """Writes with an idempotency key."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Statistics, health, diagnostics, system, probes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import httpx

@@ -1,7 +1,5 @@
 """Integrity and the rows per day over HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Orders, hints and disclaimers of messages over HTTP: prefetch, prompt, exchange and chats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

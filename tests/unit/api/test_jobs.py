@@ -1,7 +1,5 @@
 """Bulk jobs over HTTP: the list, one job, what is asked of it, and its events."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterable

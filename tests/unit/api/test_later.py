@@ -1,7 +1,5 @@
 """Routes that do not work yet say so."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 

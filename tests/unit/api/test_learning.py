@@ -1,7 +1,5 @@
 """Outcomes, responses, feedback, scores and promotion over HTTP."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Learning over HTTP: one key, one thumb or one memory twice, and what a refusal says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

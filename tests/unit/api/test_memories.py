@@ -1,7 +1,5 @@
 """Store, read and change memories over HTTP."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Request ids, limits, disconnects, and answers when something breaks."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator

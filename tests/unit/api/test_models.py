@@ -1,7 +1,5 @@
 """The check of a model's answer and the usage of helpers, over HTTP."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operations over HTTP, in the shapes that the first client reads."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime

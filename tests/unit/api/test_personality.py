@@ -1,7 +1,5 @@
 """Personalities: presets, templates of the user, the one in use and its prompt."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -1,7 +1,5 @@
 """Replaced memories, the time of an answer, and precise hits, over HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any

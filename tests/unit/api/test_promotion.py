@@ -1,7 +1,5 @@
 """Promotion over HTTP: cycles, their schedule, and the routes of the client's panel."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which refusals are held, and for how long."""
 
-from __future__ import annotations
-
 import asyncio
 
 from rayapp.api.middleware import AT_ONCE_PER_S, HOLD_S, Refusals, room_of

@@ -1,7 +1,5 @@
 """A reset takes the data of all users, wherever it stands, or says that something is left."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Retention and legal holds over HTTP, and what honours them."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The search route and the recent list."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Session tokens: what they open, when they end, and what is refused."""
 
-from __future__ import annotations
-
 import base64
 import json
 import threading

@@ -1,7 +1,5 @@
 """A search that finds nothing says how memory spells it; one that finds something does not."""
 
-from __future__ import annotations
-
 import httpx
 import pytest
 

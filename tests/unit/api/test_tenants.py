@@ -1,7 +1,5 @@
 """Tenants: what a key decides, what is stored, and what operators do."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tool results over HTTP."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

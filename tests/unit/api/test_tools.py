@@ -1,7 +1,5 @@
 """The tool routes: schemas ready for a chat completion, calls as models and clients make them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Upkeep: sizes, compaction, cleanup, the old memory bank, encoded files."""
 
-from __future__ import annotations
-
 import base64
 import random
 from datetime import UTC, datetime, timedelta

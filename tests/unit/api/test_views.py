@@ -1,7 +1,5 @@
 """Ages, previews and names."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Windows of models over HTTP, and the whole prompt in the answer of the hooks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

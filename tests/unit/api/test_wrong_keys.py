@@ -1,7 +1,5 @@
 """Whoever guesses keys is slowed down, and nobody else; and which pages may call."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any

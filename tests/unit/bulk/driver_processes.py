@@ -1,7 +1,5 @@
 """Drivers of one job as processes that stall, die, and have writes under way when they do."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A counting job, and workers in this process that die when a test says so."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

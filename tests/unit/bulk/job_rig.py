@@ -1,7 +1,5 @@
 """Stores that outlive every driver of a job, and drivers on them: what the runner's tests share."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace

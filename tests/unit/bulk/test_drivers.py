@@ -1,7 +1,5 @@
 """One job has one driver: others follow it, take over when it dies, and end with its result."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

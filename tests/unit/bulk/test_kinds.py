@@ -1,7 +1,5 @@
 """What each kind of job may be asked: every answer is a normal form or a sentence."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

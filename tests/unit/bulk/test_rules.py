@@ -1,7 +1,5 @@
 """Ranges of point ids, sums and samples of jobs."""
 
-from __future__ import annotations
-
 import uuid
 
 from hypothesis import given

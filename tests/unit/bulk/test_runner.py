@@ -1,7 +1,5 @@
 """The driver of a bulk job on fakes: what it resumes, what it repeats, how it ends."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Jobs as operators see them: submit, wishes, and drivers that died."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from dataclasses import dataclass

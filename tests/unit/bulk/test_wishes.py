@@ -1,7 +1,5 @@
 """What people ask of a running job: pause, cancel, and a driver that is told to stop."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Time that passes only while nothing else can go on: minutes of waiting in milliseconds."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 from collections.abc import Coroutine

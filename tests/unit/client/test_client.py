@@ -1,7 +1,5 @@
 """The client against a real socket."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every name that a service puts into `degraded` is explained."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Server-sent events as the client reads them: whole, in order, and again after a break."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 

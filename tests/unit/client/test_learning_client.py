@@ -1,7 +1,5 @@
 """The client's learning calls against the real API on a real socket."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The sync client makes the same calls as the async one: same requests, retries and errors."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """What a person sees whose script ends with an error of the client: where it asked, what to do."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """How texts are cut into model calls."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Breaker rules with a passed clock."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

@@ -1,7 +1,5 @@
 """Tasks that swallow a cancel are ended all the same."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """When a disk counts as low and as full, with a margin, and what is said of it."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

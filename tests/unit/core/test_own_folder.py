@@ -1,7 +1,5 @@
 """Folders that end with their process: by themselves, or by the next that makes one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

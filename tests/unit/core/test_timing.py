@@ -1,7 +1,5 @@
 """Times of stages that overlap, and that they add up."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Token bucket with a passed clock."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The ingest job's work, driven by hand on the in-memory stores."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

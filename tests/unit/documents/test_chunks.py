@@ -1,7 +1,5 @@
 """Where documents are cut."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

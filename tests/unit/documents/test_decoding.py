@@ -1,7 +1,5 @@
 """Bytes of texts become letters."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.documents.readers.decoding import decode

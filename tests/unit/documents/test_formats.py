@@ -1,7 +1,5 @@
 """One small file of each format: headings, tables, pages, title, author."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 

@@ -1,7 +1,5 @@
 """Two hundred files made bad: each is read or refused within its limits, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

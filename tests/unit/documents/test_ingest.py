@@ -1,7 +1,5 @@
 """A folder of files, on in-memory stores and with the real readers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

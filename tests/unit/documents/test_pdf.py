@@ -1,7 +1,5 @@
 """PDF files that the tests make themselves."""
 
-from __future__ import annotations
-
 import io
 import os
 from pathlib import Path

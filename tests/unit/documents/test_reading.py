@@ -1,7 +1,5 @@
 """Files read in a process of their own: what comes back, and what is refused in which words."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.core.errors import InvalidInput, TooLarge

@@ -1,7 +1,5 @@
 """From an upload to memories, on in-memory stores."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from dataclasses import replace

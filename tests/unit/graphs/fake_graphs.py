@@ -1,7 +1,5 @@
 """Graph rows that a test writes down, behind the reads of `GraphStore`, and a counter of reads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

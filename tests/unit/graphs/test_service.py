@@ -1,7 +1,5 @@
 """The views of the graphs: what each call answers and how often it asks the truth."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Prefixes that a model gives, on the whole service over fakes and a scripted model."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace

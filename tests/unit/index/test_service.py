@@ -1,7 +1,5 @@
 """The indexer: back-off, blame, takeover, rebuild, and truth that wins."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Embedding gateway: batching, isolation of faults, breaker, time limits."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 

@@ -1,7 +1,5 @@
 """Cache layers and coalescing in front of an embedder."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Reranking gateway: caps, sigmoid, faults, time limits."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

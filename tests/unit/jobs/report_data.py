@@ -1,7 +1,5 @@
 """Tiny sets and a tiny model for the jobs that measure, written by the test that asks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

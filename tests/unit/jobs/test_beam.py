@@ -1,7 +1,5 @@
 """BEAM and the mixed store as suites."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The fit of confidence: it finds what is there, by folds that share no paragraph."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command of the calibration: any embedder, a file that the service finds, nothing lost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Our DataGov questions: enough of them, well formed, and true to the catalogue."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The DataGov suite against a service that knows a small catalogue and nothing else."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The dictionary job: counts, coverage, and a broken dictionary."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

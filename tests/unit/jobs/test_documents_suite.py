@@ -1,7 +1,5 @@
 """The suite of books: how questions are joined to places, and what counts as right."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

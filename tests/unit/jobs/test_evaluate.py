@@ -1,7 +1,5 @@
 """The evaluation job end to end against a service that ranks by plain BM25."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an evaluation leaves behind when something goes wrong: before, between and after suites."""
 
-from __future__ import annotations
-
 import errno
 import json
 import re

@@ -1,7 +1,5 @@
 """What every job does around its work: arguments, exit codes, report. No Ray, no servers."""
 
-from __future__ import annotations
-
 import asyncio
 import faulthandler
 import json

@@ -1,7 +1,5 @@
 """How a driver joins a cluster: its submission, and the limit of its wait. No Ray."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The outcomes suite against a client that keeps what it is told, and refuses what a test names."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The precision suite on a small set of its own form, against the whole service on fakes."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recipes that a command names: found, or refused with those that there are."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.recipe_names import known_recipes

@@ -1,7 +1,5 @@
 """What the commands that measure refuse: one sentence, before any work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

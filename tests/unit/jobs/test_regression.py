@@ -1,7 +1,5 @@
 """The evaluation command end to end: ablation, committed results, the gate, ParaShoot."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What the command line of a reindex asks for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The reports on reranker and embedder: what they write."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

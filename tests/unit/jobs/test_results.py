@@ -1,7 +1,5 @@
 """Committed results, comparisons, ablations and the picture, on values alone."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

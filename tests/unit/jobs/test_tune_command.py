@@ -1,7 +1,5 @@
 """The search over a recipe: what it saves never changes a number."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Choosing parameters: a set is measured with what the others choose."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The outcome service on fakes, for its unit tests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The owner of tiers over in-memory stores, for its tests."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta

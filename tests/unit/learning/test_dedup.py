@@ -1,7 +1,5 @@
 """Near-duplicates in the whole service on fakes: what merges, and what the ids say afterwards."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

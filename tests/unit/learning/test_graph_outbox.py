@@ -1,7 +1,5 @@
 """An outcome is in the graphs when it is answered, and never lost when that does not work."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """get_context_insights over rows, items, outcomes and receipts that a test writes down."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """When the owner acts: at start, on schedule, after a user's exchanges, and only one of many."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The drain of the outbox: everything once, nothing blocked by a bad row."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Takeaways and the feedback of people."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any

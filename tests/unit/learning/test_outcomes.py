@@ -1,7 +1,5 @@
 """Resolving what an outcome is about, and what a retry answers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Pauses of bad rows: they grow, they end, and they are bounded in number."""
 
-from __future__ import annotations
-
 from rayapp.learning.promotion import MAX_REMEMBERED, Pauses
 from tests.support.clock import FakeClock
 

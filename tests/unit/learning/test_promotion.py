@@ -1,7 +1,5 @@
 """The owner of tiers: what a cycle does, and that a second one does nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """What stops the owner of tiers: bad items, crashes, a store that is away, a lost lease."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

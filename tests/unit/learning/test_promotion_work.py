@@ -1,7 +1,5 @@
 """The job that runs a promotion cycle for every user, cut into shares."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

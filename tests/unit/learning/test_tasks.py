@@ -1,7 +1,5 @@
 """When the duties of the owner are due, and that one that fails stops no other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

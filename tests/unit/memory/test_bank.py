@@ -1,7 +1,5 @@
 """The memory bank: capacity, what a repetition changes, pins, goals and values."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

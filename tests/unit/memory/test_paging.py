@@ -1,7 +1,5 @@
 """Cursors come from outside: whatever they hold is refused with a sentence, never a crash."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

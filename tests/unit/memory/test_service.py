@@ -1,7 +1,5 @@
 """Store, duplicates, write guard, capacity, edits: what the truth ends up holding."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """A newer memory replaces an older one: what is hidden, what is kept, and what is refused."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

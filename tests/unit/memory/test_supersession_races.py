@@ -1,7 +1,5 @@
 """Replacing a memory when requests repeat, meet in one batch, or name what is gone meanwhile."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Clearing a user's data ends with nothing left, also of memories that became part of others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 

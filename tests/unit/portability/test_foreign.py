@@ -1,7 +1,5 @@
 """Exports of other systems: what is read in them, and what is refused."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

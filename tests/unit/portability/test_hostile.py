@@ -1,7 +1,5 @@
 """Archives made by hand: each is refused with one sentence, and nothing is written."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

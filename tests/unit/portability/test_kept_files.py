@@ -1,7 +1,5 @@
 """Archives on disk: what a death left goes later, what is being written stays."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import AsyncIterator

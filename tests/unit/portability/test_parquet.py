@@ -1,7 +1,5 @@
 """Rows as columns of Parquet and back, and the job that writes them, over rows in memory."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """Nine memories and a reranker that knows which is best."""
 
-from __future__ import annotations
-
 from rayapp.memory.tiers import Tier
 from tests.support.harness import FixedReranker, Harness
 

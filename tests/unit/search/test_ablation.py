@@ -1,7 +1,5 @@
 """A search asks for a recipe without a feature by its name alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.core.errors import InvalidInput

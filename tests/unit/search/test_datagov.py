@@ -1,7 +1,5 @@
 """Open data in the one search: words that ask for it, filters, places, and who sees what."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

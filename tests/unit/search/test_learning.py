@@ -1,7 +1,5 @@
 """The search with outcomes and graphs, over the whole service on fakes."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import replace

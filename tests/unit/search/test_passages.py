@@ -1,7 +1,5 @@
 """Long memories: found, named and shown by the passage that answers."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

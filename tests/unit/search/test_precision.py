@@ -1,7 +1,5 @@
 """Hits that are left out on request: by relevance, by name; and what the answer then says."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.memory.scope import ItemFilter

@@ -1,7 +1,5 @@
 """A model reads whether a hit answers: a search that asks for it abstains or names the hit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """Receipts in groups: what is put is there for whoever asks, and nobody waits for it."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from typing import Any

@@ -1,7 +1,5 @@
 """Resident views over the stores in memory."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from typing import Any

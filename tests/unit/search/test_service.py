@@ -1,7 +1,5 @@
 """The one search over the whole service on fakes: retrievers, rungs, filters, receipts, explain."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """The socket into the engine's process: answers, errors, and what happens when it goes away."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import stat

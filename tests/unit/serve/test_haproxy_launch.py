@@ -1,7 +1,5 @@
 """What is changed in the configuration that Ray writes for HAProxy, and who gives way to whom."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

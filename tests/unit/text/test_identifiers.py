@@ -1,7 +1,5 @@
 """What is an identifier in a question, and what holds it."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Sentences that command a model are found, and how long the text is costs no more than that."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.text.hostile import injection_kinds

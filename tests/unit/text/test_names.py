@@ -1,7 +1,5 @@
 """A question names a thing by its whole name, in any form, and by nothing less."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

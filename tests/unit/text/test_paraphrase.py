@@ -1,7 +1,5 @@
 """What says the same in other words, and what only looks so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

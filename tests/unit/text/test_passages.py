@@ -1,7 +1,5 @@
 """Where long texts are cut."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

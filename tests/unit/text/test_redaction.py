@@ -1,7 +1,5 @@
 """What is a secret or an address, and what only looks like one, in both languages."""
 
-from __future__ import annotations
-
 import json
 import re
 import string

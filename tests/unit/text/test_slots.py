@@ -1,7 +1,5 @@
 """Facts that hold one value at a time, and which of two takes the other's place."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.text.slots import MAX_CHARS, Slot, replaces, slot_of

@@ -1,7 +1,5 @@
 """Encoded files in texts."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import random

@@ -1,7 +1,5 @@
 """Rows of the old memory bank, hidden memories, and session users."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Which memories are past their age: never a younger one, a pinned one, or another kind's."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from hypothesis import given

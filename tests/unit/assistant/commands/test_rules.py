@@ -1,7 +1,5 @@
 """Sentences that order something of memory, and sentences that only look like it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

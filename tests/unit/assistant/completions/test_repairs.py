@@ -1,7 +1,5 @@
 """Streams that are mended as they pass: the same whatever pieces they come in."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

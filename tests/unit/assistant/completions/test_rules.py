@@ -1,7 +1,5 @@
 """What is read of a chat, what goes on to the model, and marks that nobody sees in a stream."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What stands before every question: the best of each kind, whatever is newer."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Prefetch and cold start over the whole service on fakes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The answer before a question is judged by it, at once, once, and only by who may write."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The hooks when something dies half-way, comes twice at once, or is away."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any

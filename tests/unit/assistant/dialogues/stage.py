@@ -16,8 +16,6 @@ A dialogue is a row of a YAML file beside this one: `name`, `feature`, what is k
     state: what is stored, by memory id
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Written dialogues: each passes, and fails when the feature that it is about is switched off."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Whatever dies in between: each exchange is learned from once, and its turn is judged once."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections import Counter

@@ -1,7 +1,5 @@
 """What a model was paid for is kept while something of ours is away."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A turn that its user deleted or put away: no word of it reaches a model or stays in the queue."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is learned from conversations, and what is not, with a scripted model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The worker as a process builds it, without an endpoint and with a scripted model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Windows by prefix, the parts of a prompt, and what gives way when there is no room."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The prompt of a turn over the whole service on fakes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

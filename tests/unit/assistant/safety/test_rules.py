@@ -1,7 +1,5 @@
 """Questions and answers that are no advice of a professional, and those that only name one."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.assistant.safety.rules import disclaimers_of

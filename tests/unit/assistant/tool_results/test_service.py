@@ -1,7 +1,5 @@
 """Ingestion of tool results over the in-memory store."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace

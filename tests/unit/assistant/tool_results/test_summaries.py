@@ -1,7 +1,5 @@
 """Summaries of tool results by a scripted model: good, slow, hostile."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

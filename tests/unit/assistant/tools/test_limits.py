@@ -1,7 +1,5 @@
 """Long results of tools: cut for the model, with a sentence that says so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Tools over the real services in memory: what they find, change and refuse."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Any

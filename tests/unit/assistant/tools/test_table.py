@@ -1,7 +1,5 @@
 """What a program shows of tools: the shipped table, and the route that serves it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

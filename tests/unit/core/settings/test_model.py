@@ -1,7 +1,5 @@
 """Settings: precedence, bounds, unknown names, dangerous pairs, the generated reference."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

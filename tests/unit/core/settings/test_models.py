@@ -1,7 +1,5 @@
 """Settings of the language model."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.core.errors import ConfigError

@@ -1,7 +1,5 @@
 """How records of a catalogue are cleaned, flagged and filed. Hebrew and English alike."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

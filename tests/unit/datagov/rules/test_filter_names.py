@@ -1,7 +1,5 @@
 """Names in filters, in both languages."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.datagov.rules.categories import (

@@ -1,7 +1,5 @@
 """The items made of a catalogue: texts, ids, hashes, the graph, and what leaves the catalogue."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Which format a file has, by its content and its name."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.core.errors import InvalidInput

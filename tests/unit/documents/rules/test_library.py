@@ -1,7 +1,5 @@
 """What documents are called, and by whom they are."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Chunks in reading order, and those that are shown together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

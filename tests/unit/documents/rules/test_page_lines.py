@@ -1,7 +1,5 @@
 """Lines of pages become paragraphs and headings."""
 
-from __future__ import annotations
-
 from rayapp.documents.records import BlockKind
 from rayapp.documents.rules.page_lines import (
     Line,

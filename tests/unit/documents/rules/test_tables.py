@@ -1,7 +1,5 @@
 """Rows as texts with the names of their columns."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.documents.records import BlockKind

@@ -1,7 +1,5 @@
 """Lines as a page draws them, and as they are read."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.documents.rules.visual_order import composed, is_right_to_left, reading_order

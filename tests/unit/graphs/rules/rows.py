@@ -1,7 +1,5 @@
 """Rows of the graphs with readable defaults; a test names only what it is about."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

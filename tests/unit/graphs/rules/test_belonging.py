@@ -1,7 +1,5 @@
 """A memory under the id of a deleted one inherits nothing of what that one did."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """The caps: known rows always grow, and what was kept out is never taken back."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """The sentences for the assistant: their order, their language, and that no text breaks them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import replace

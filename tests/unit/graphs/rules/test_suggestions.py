@@ -1,7 +1,5 @@
 """What may have been meant by a question that found nothing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Pictures of the graphs, ids of their nodes, and the two-sided search for a path."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

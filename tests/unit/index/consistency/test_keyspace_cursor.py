@@ -1,7 +1,5 @@
 """A walk goes through its ranges once, stops at its limit, and survives being stored as JSON."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What a sweep must not touch, what it keeps no longer than it may, and what it tells the owner."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Each kind of drift is found as exactly that kind, and nothing else is drift."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

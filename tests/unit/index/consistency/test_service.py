@@ -1,7 +1,5 @@
 """Sweeps on fakes: each kind is found and healed, what is in flight is left alone, and no more."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

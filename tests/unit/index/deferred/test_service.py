@@ -1,7 +1,5 @@
 """Items that the index does not hold: counted, hastened, and found again after an empty search."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A worker of a reindex reads ahead, and rests while people search."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any

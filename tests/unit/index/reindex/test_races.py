@@ -1,8 +1,6 @@
 """Property: whatever people and indexers do, and wherever the job is killed, the collection behind
 the alias is what the truth says, and no collection holds a deleted memory."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """The way back, the collections that are dropped, and the restart with another model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """A reindex beside the running service: filled, proved, switched, and nothing lost."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The moment of the switch: who stops it, what keeps it alive, and how it ends when cut short."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

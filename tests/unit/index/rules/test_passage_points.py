@@ -1,7 +1,5 @@
 """Ids of the points of passages."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 from hypothesis import given

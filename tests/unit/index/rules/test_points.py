@@ -1,7 +1,5 @@
 """Payload building and the checks that are not already cases of the contract."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What is written before a book's passage when it is embedded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """One call of a helper: what stops it, what it costs, and what becomes of its answer."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

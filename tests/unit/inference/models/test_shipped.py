@@ -1,7 +1,5 @@
 """The models in the package are the files that their metadata describe, and small enough."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

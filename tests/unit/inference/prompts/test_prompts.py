@@ -1,7 +1,5 @@
 """The prompt files, and that no text breaks out of its block."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A bilingual model built from a tiny corpus: what its Hebrew rows promise."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

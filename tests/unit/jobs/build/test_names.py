@@ -1,7 +1,5 @@
 """What is kept of the names of open collections."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jobs.build.names import write_names

@@ -1,7 +1,5 @@
 """A tiny English model and a tiny corpus of pairs, written by the test that asks."""
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two facts become one only when they say the same of the same; both languages alike."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

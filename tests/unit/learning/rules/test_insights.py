@@ -1,7 +1,5 @@
 """What is concluded from rows, items and past turns, in both languages, on values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

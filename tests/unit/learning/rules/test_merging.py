@@ -1,7 +1,5 @@
 """Two memories that say the same become one, and nothing that was learned is lost."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The rule of outcomes: counters, score, Wilson bound, lifetime, and who may judge what."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Every rule that moves an item, at its borders; one class per rule."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

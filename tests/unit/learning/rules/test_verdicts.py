@@ -1,7 +1,5 @@
 """A changed verdict: the item as if only the last one had been given."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 

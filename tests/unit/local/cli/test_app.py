@@ -1,7 +1,5 @@
 """The command line without servers: what it prints and how it ends."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

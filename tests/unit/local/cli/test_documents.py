@@ -1,7 +1,5 @@
 """`rayapp documents` against the real API on in-memory stores."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`rayapp import` against the real API on in-memory stores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import StringIO

@@ -1,7 +1,5 @@
 """Commands that cannot do what they are asked, as processes: one sentence that says what to do."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a start waits for: a live line on a terminal, lines that never fall silent elsewhere."""
 
-from __future__ import annotations
-
 import io
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The demo against a service that ranks by plain BM25, and the rules of its material."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

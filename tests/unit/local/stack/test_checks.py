@@ -1,7 +1,5 @@
 """`rayapp doctor`: what blocks, what is noted, and the fix it names."""
 
-from __future__ import annotations
-
 import json
 import socket
 import sys

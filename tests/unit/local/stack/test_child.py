@@ -1,7 +1,5 @@
 """One supervised process: readiness, backoff, and the checks before anything starts."""
 
-from __future__ import annotations
-
 import itertools
 import socket
 import time

@@ -1,7 +1,5 @@
 """Paths, private files, state."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

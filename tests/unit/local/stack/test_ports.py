@@ -1,7 +1,5 @@
 """Ports: chosen free, remembered, replaced when taken."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager

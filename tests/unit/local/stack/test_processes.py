@@ -1,7 +1,5 @@
 """Who is ours: pid with creation time, session, mark."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Command lines, environments, and what a plan starts for which settings."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import sys

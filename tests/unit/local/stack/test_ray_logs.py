@@ -1,7 +1,5 @@
 """Ray's logs outlive the folder of its sockets."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

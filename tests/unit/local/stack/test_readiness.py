@@ -1,7 +1,5 @@
 """Waiting for a stack says why it waits, and ends early when nothing changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the supervisor survives, and what it says of a start that failed."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

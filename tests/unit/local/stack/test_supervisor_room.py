@@ -1,7 +1,5 @@
 """A supervisor on a full disk: it stays, and starts no server that would only end once more."""
 
-from __future__ import annotations
-
 import errno
 import uuid
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Who leaves a full memory bank."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

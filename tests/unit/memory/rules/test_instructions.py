@@ -1,7 +1,5 @@
 """Which words of a person hold for every answer to come, in both languages."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What a stored item becomes when an edit meets it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

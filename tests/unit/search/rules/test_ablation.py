@@ -1,7 +1,5 @@
 """Recipes without a feature: found by name, and without a trace of it in the order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Boosts of the graphs: what they look at, and the one cap over all of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import fields, replace
 from datetime import UTC, datetime

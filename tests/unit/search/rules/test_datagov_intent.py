@@ -1,7 +1,5 @@
 """Which questions ask for open government data, sentence by sentence in both languages."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

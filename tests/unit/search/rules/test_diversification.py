@@ -1,7 +1,5 @@
 """Places of open data in an answer: datasets, broken resources, and what nobody asked for."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

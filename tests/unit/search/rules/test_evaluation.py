@@ -1,7 +1,5 @@
 """Metrics against values worked out by hand, and laws that hold for any ranking."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Outcome evidence: who it may move, how far, and in which direction."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 

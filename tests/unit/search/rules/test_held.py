@@ -1,7 +1,5 @@
 """A text that holds the identifier of the question comes before those that do not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small rules around ranking: recipes, evidence gathering, collapse, confidence, maturity."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What the index does not hold yet is scored as if it did."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What is read for its relevance, whatever order the list is shown in."""
 
-from __future__ import annotations
-
 from rayapp.search.rules.confidence import READ_MOST, Thresholds, precise
 from rayapp.search.rules.fusion import Candidate, DenseRetriever
 from rayapp.search.rules.ranking import Ranked, rank

@@ -1,7 +1,5 @@
 """rank(): fusion, evidence inside a band, capped boosts, sort modes, rerank blend."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """A guessed recency moves what is about as relevant as the best, and never loses the answer."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

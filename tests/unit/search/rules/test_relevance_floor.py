@@ -1,7 +1,5 @@
 """What of a search is worth showing: near the best hit, and only when that can be an answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Features of question and text, in both languages, over word vectors made of letters."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Sequence
 

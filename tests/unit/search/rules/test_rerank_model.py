@@ -1,7 +1,5 @@
 """The weights of the feature reranker: read, checked, and used as they stand."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

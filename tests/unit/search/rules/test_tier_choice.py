@@ -1,7 +1,5 @@
 """Which tiers a search looks into."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.memory.scope import ItemFilter

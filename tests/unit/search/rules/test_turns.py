@@ -1,7 +1,5 @@
 """Turns: neighbours, answers to questions, and who speaks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Two values of one thing: the newer stands first, the older names it, nothing is lost."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

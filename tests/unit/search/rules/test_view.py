@@ -1,7 +1,5 @@
 """The columns of one user beside the same computed memory by memory."""
 
-from __future__ import annotations
-
 import math
 from datetime import timedelta
 

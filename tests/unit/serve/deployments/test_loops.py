@@ -1,7 +1,5 @@
 """The loops of a background owner end when they are told to, whatever swallows a cancel."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The CKAN reader over real HTTP on loopback, against a site that behaves well and badly."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The folder of files, the kept snapshots, and the source that the job uses."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Items and documents convert without loss, through the wire format."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 

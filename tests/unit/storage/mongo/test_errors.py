@@ -1,7 +1,5 @@
 """The error table covers the driver and never shows its text."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 

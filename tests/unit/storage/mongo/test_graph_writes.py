@@ -1,7 +1,5 @@
 """Increments as bulk operations: no read is needed, and no text of a user names a field."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows that did not change are not parsed again; whatever changed is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

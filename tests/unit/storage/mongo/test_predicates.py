@@ -1,7 +1,5 @@
 """Predicates: owners are always named, operators never come from input."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any

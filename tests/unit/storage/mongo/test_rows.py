@@ -1,7 +1,5 @@
 """Values as rows and back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any

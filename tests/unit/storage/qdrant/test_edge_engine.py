@@ -1,7 +1,5 @@
 """Lost, broken and shared folders of the embedded engine, and what survives a restart."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Searches come before bulk work: a fake engine whose pieces take the time of a fake clock."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Generator
 from typing import Any

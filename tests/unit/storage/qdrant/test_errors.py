@@ -1,7 +1,5 @@
 """Errors of a Qdrant server become ours, all of them."""
 
-from __future__ import annotations
-
 import asyncio
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no type information

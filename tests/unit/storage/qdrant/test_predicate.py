@@ -1,7 +1,5 @@
 """The tenant predicate and the translation of every filter field."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Requests to the server: what the client copies, and what it may not touch."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Addresses that are no cache."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.core.errors import ConfigError

@@ -1,7 +1,5 @@
 """Which stored turns an assistant still has before it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Memory text inside a prompt: whole, readable, on one line, and it forges nothing."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

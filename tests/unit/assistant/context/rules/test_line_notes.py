@@ -1,7 +1,5 @@
 """The note of a line: date, use, outcome and whose word it is, in the language of its text."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The block: its exact frame, whole lines under a budget, a stable first part, read back."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Organic recall, task analysis and the cold start, on values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Marks of memories in answers: read in every spelling, taken out without losing a word."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A turn is found, cleaned and put into words; the context block replaces the one before it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What was injected is known again; what is new, or corrects it, is not."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

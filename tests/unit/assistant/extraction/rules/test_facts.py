@@ -1,7 +1,5 @@
 """What a model's line must be before it is learned, in both languages."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Where learned things go, and the other rules on what models answer."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """The whole decision matrix of tool gating, and what may never change with it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Where an answer lies by the words of a message, and how many questions it holds."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.assistant.gating.rules.hints import hint_notes, hints_of, parts_of

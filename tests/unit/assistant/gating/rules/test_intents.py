@@ -1,7 +1,5 @@
 """Sentences that fire each intent and sentences that do not, in both languages."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The gating matrix: kinds of questions, states of memory and languages, and the tools left."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import pytest

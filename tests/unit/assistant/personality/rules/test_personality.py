@@ -1,7 +1,5 @@
 """Templates of personalities: what is read, what is refused, and the prompt they become."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A tool's raw output becomes a text."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

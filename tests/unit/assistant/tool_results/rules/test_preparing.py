@@ -1,7 +1,5 @@
 """From a tool's answer to a memory, or to the reason why it becomes none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """What models send for arguments: read where it means one thing, refused in one sentence else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is put right in the arguments of a tool that reads, and what is left alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """One definition, three schemas: what each promises, and the golden file of all of them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """From an answer's text to the value that was asked for."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What model calls may cost."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest

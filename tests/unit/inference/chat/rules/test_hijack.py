@@ -1,7 +1,5 @@
 """Answers that obey somebody else, and answers that only look like it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

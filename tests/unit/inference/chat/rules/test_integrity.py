@@ -1,7 +1,5 @@
 """The check of a model's answer: what it mends, what it names, and that it is done after once."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which answers of a model are none."""
 
-from __future__ import annotations
-
 import pytest
 
 from rayapp.assistant.tool_results.rules import accepted_summary

@@ -1,7 +1,5 @@
 """JSON as models write it: what is read, what is refused, and that no answer costs seconds."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
