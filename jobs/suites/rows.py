@@ -4,15 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jobs.suites.runner import Answered, SuiteRun
-from rayapp.search.rules.evaluation import (
-    METRICS,
-    TOP,
-    Estimate,
-    Judged,
-    estimate,
-    rank_groups,
-    recall_at,
-)
+from rayapp.search.rules import evaluation
 
 Ranks = tuple[int | None, ...]
 # Measures of a ranked question that headlines, pictures, ablations and gates show.
@@ -63,8 +55,8 @@ class Headline:
 
     part: str
     metric: str
-    service: Estimate
-    floor: Estimate | None
+    service: evaluation.Estimate
+    floor: evaluation.Estimate | None
 
 
 def measures(ranks: Ranks) -> dict[str, float]:
@@ -72,8 +64,8 @@ def measures(ranks: Ranks) -> dict[str, float]:
     gold = tuple(f"gold-{number}" for number in range(len(ranks)))
     at = {rank: name for rank, name in zip(ranks, gold, strict=True) if rank is not None}
     ranked = tuple(at.get(place, f"other-{place}") for place in range(1, max(at, default=0) + 1))
-    judged = Judged(question_id="ranks", gold=gold, ranked=ranked)
-    return {name: metric(judged) for name, metric in METRICS.items()}
+    judged = evaluation.Judged(question_id="ranks", gold=gold, ranked=ranked)
+    return {name: metric(judged) for name, metric in evaluation.METRICS.items()}
 
 
 def suite_rows(run: SuiteRun) -> list[Row]:
@@ -98,7 +90,7 @@ def headlines(rows: Iterable[Row]) -> list[Headline]:
         Headline(
             part=part,
             metric=metric,
-            service=estimate([row.values[metric] for row in members]),
+            service=evaluation.estimate([row.values[metric] for row in members]),
             floor=_floor(members, metric),
         )
         for part, members in parts.items()
@@ -111,10 +103,10 @@ def by_key(rows: Iterable[Row]) -> dict[Key, Row]:
     return {row.key: row for row in rows}
 
 
-def _floor(members: Sequence[Row], metric: str) -> Estimate | None:
+def _floor(members: Sequence[Row], metric: str) -> evaluation.Estimate | None:
     if not all(metric in row.floor for row in members):
         return None
-    return estimate([row.floor[metric] for row in members])
+    return evaluation.estimate([row.floor[metric] for row in members])
 
 
 def _rank(run: SuiteRun, one: Answered) -> Row:
@@ -136,7 +128,7 @@ def _group(run: SuiteRun, one: Answered) -> Row:
     group_of = run.suite.group_of
     assert group_of is not None
     service, floor = (
-        recall_at(rank_groups(one.judged(ranked), group_of), TOP)
+        evaluation.recall_at(evaluation.rank_groups(one.judged(ranked), group_of), evaluation.TOP)
         for ranked in (one.ranked, one.floor)
     )
     return Row(

@@ -13,15 +13,7 @@ from functools import lru_cache, partial
 
 import uuid6
 
-from rayapp.admin.ports import (
-    ApiKeyStore,
-    DayStore,
-    EventStream,
-    HoldStore,
-    Housekeeping,
-    IdempotencyStore,
-    LegacyBank,
-)
+from rayapp.admin import ports
 from rayapp.assistant.ports import (
     ConversationStore,
     ExchangeQueue,
@@ -92,10 +84,10 @@ class Stores:
         self.receipts: ReceiptStore = MongoReceiptStore(database)
         self.events: EventStore = MongoEventStore(database)
         self.leases: LeaseStore = MongoLeaseStore(database)
-        self.api_keys: ApiKeyStore = MongoApiKeyStore(database)
-        self.days: DayStore = MongoDayStore(database)
-        self.holds: HoldStore = MongoHoldStore(database)
-        self.idempotency: IdempotencyStore = MongoIdempotencyStore(database)
+        self.api_keys: ports.ApiKeyStore = MongoApiKeyStore(database)
+        self.days: ports.DayStore = MongoDayStore(database)
+        self.holds: ports.HoldStore = MongoHoldStore(database)
+        self.idempotency: ports.IdempotencyStore = MongoIdempotencyStore(database)
         self.outcomes: OutcomeStore = MongoOutcomeStore(database)
         self.lifecycle: LifecycleStore = MongoLifecycleStore(database)
         self.graphs: GraphStore = MongoGraphStore(database, settings.graph)
@@ -104,8 +96,8 @@ class Stores:
         self.quarantine: QuarantineStore = MongoQuarantine(database)
         self.shared: SharedItems = MongoSharedItems(database)
         self.user_rows: UserRows = MongoUserRows(database)
-        self.housekeeping: Housekeeping = MongoHousekeeping(database)
-        self.legacy: LegacyBank = MongoLegacyBank(database)
+        self.housekeeping: ports.Housekeeping = MongoHousekeeping(database)
+        self.legacy: ports.LegacyBank = MongoLegacyBank(database)
         self.personality: PersonalityStore = MongoPersonalityStore(database)
         self.windows: WindowStore = MongoWindowStore(database)
         self.exchanges: ExchangeQueue = MongoExchangeQueue(database)
@@ -118,7 +110,7 @@ class Stores:
         # On a client of its own, which connects with the first stream.
         size = settings.events.max_streams + SPARE_CONNECTIONS
         own = settings.mongo.model_copy(update={"pool_size": size})
-        self.stream: EventStream = MongoEventStream(MongoDatabase(own))
+        self.stream: ports.EventStream = MongoEventStream(MongoDatabase(own))
 
 
 def server_index(settings: Settings) -> VectorIndex:

@@ -8,16 +8,8 @@ from datetime import timedelta
 from itertools import islice
 from typing import Protocol
 
+from rayapp.core import errors
 from rayapp.core.deadline import Deadline
-from rayapp.core.errors import (
-    BadVector,
-    DeadlineExceeded,
-    DependencyDown,
-    InvalidInput,
-    Overloaded,
-    RayappError,
-    SchemaMismatch,
-)
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema, Vector
 from rayapp.index.ports import VectorIndex
@@ -164,13 +156,13 @@ class ModelPrefixing:
         try:
             async with asyncio.timeout(deadline.remaining()):
                 page = await self._store.page(scope, where, sort="recent", limit=TURNS)
-        except (RayappError, TimeoutError):
+        except (errors.RayappError, TimeoutError):
             return []
         return list(reversed(page.items))
 
 
 # What says nothing about the item itself (decision 0005).
-OUTAGES = (DependencyDown, Overloaded, DeadlineExceeded, SchemaMismatch)
+OUTAGES = (errors.DependencyDown, errors.Overloaded, errors.DeadlineExceeded, errors.SchemaMismatch)
 
 # Passages that the embedder is given at once: one item may have 64.
 EMBEDDED_AT_ONCE = 256
@@ -181,7 +173,7 @@ Made = Sequence[tuple[MemoryItem, IndexPoint]]
 @dataclass(frozen=True, slots=True)
 class PointFailure:
     item: MemoryItem
-    error: RayappError
+    error: errors.RayappError
 
     @property
     def outage(self) -> bool:
@@ -249,7 +241,7 @@ class PointBuilder:
             for at in range(0, len(flat), EMBEDDED_AT_ONCE):
                 part = flat[at : at + EMBEDDED_AT_ONCE]
                 vectors += await self.embedder.embed(part, "passage", timeout_s=self.timeout_s)
-        except (BadVector, InvalidInput) as error:
+        except (errors.BadVector, errors.InvalidInput) as error:
             if len(items) == 1:
                 return {}, [PointFailure(items[0], error)]
             # One text spoils the batch: halve until it stands alone.
@@ -257,7 +249,7 @@ class PointBuilder:
             left, left_failures = await self._embed(items[:half])
             right, right_failures = await self._embed(items[half:])
             return {**left, **right}, left_failures + right_failures
-        except RayappError as error:
+        except errors.RayappError as error:
             return {}, [PointFailure(item, error) for item in items]
         made = iter(vectors)
         return {
@@ -274,19 +266,19 @@ async def written(
         return [], []
     try:
         await index.upsert([point for _, point in points], collection=collection)
-    except (BadVector, InvalidInput) as error:
+    except (errors.BadVector, errors.InvalidInput) as error:
         if len(points) == 1:
             return [], [PointFailure(points[0][0], error)]
         half = len(points) // 2
         left, left_failures = await written(index, points[:half], collection)
         right, right_failures = await written(index, points[half:], collection)
         return left + right, left_failures + right_failures
-    except RayappError as error:
+    except errors.RayappError as error:
         return [], [PointFailure(item, error) for item, _ in points]
     return [item for item, _ in points], []
 
 
-def _unusable(item: MemoryItem, error: Exception) -> InvalidInput:
+def _unusable(item: MemoryItem, error: Exception) -> errors.InvalidInput:
     """The item as it is stored cannot become a point."""
     log.error("item %s cannot be indexed", item.memory_id, exc_info=error)
-    return InvalidInput(f"The item cannot become a point ({type(error).__name__}): edit it.")
+    return errors.InvalidInput(f"The item cannot become a point ({type(error).__name__}): edit it.")

@@ -9,15 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.records import (
-    IndexHealth,
-    IndexPoint,
-    PayloadUpdate,
-    PointCopy,
-    ScoredPoint,
-    StoredPoint,
-    SubQuery,
-)
+from rayapp.index import records
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.scope import ItemFilter, ReadScope
 
@@ -35,18 +27,20 @@ class VectorIndex(Protocol):
     async def open(self, schema: IndexSchema) -> None:
         """Create collection and alias when there are none; SchemaMismatch when they differ."""
 
-    async def upsert(self, points: Sequence[IndexPoint], *, collection: str | None = None) -> None:
+    async def upsert(
+        self, points: Sequence[records.IndexPoint], *, collection: str | None = None
+    ) -> None:
         """Write points whose rev is not below the stored one."""
 
     async def copy(
-        self, points: Sequence[PointCopy], *, source: str, collection: str | None = None
+        self, points: Sequence[records.PointCopy], *, source: str, collection: str | None = None
     ) -> list[str]:
         """Write points with the vectors that `source` holds under their ids, where its points are
         of the wanted `vector_hash`; the ids for which it has none. A stored point of a higher rev
         is left alone, as by `upsert`. NotFound; InvalidInput leaves nothing written.
         """
 
-    async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None: ...
+    async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None: ...
     async def delete(
         self,
         point_ids: Sequence[str],
@@ -60,10 +54,10 @@ class VectorIndex(Protocol):
         self,
         scope: ReadScope,
         where: ItemFilter,
-        sub_queries: Sequence[SubQuery],
+        sub_queries: Sequence[records.SubQuery],
         *,
         collection: str | None = None,
-    ) -> list[list[ScoredPoint]]:
+    ) -> list[list[records.ScoredPoint]]:
         """One list per sub-query, best first, in one round trip."""
 
     async def retrieve(
@@ -73,7 +67,7 @@ class VectorIndex(Protocol):
         with_vectors: bool = False,
         keys: Sequence[str] | None = None,
         collection: str | None = None,
-    ) -> list[StoredPoint]:
+    ) -> list[records.StoredPoint]:
         """The points that are there. `keys`: of their payloads; None: all."""
 
     async def scroll(
@@ -85,7 +79,7 @@ class VectorIndex(Protocol):
         keys: Sequence[str] | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
-    ) -> tuple[list[StoredPoint], str | None]:
+    ) -> tuple[list[records.StoredPoint], str | None]:
         """Points in id order with after < id <= until; the second value continues, None ends.
         `keys` as in `retrieve`."""
 
@@ -122,7 +116,7 @@ class VectorIndex(Protocol):
     async def rebuilt(self) -> None:
         """Clear `needs_rebuild`: the truth has been indexed again."""
 
-    async def health(self) -> IndexHealth: ...
+    async def health(self) -> records.IndexHealth: ...
     async def close(self) -> None: ...
 
 
@@ -195,12 +189,12 @@ class ItemScan(Protocol):
 class QuarantineStore(Protocol):
     """`quarantine`: points that were taken out of the index, with the reason, for 30 days."""
 
-    async def keep(self, points: Sequence[StoredPoint], reason: str) -> None:
+    async def keep(self, points: Sequence[records.StoredPoint], reason: str) -> None:
         """Store whole points, vectors included when they have them. Repeating is harmless."""
 
     async def purge(self, point_ids: Sequence[str]) -> None:
         """Forget the memories of these points: what was kept under these ids, and what was kept
         under another id but names one of these memories in its payload."""
 
-    async def kept(self, limit: int) -> list[tuple[StoredPoint, str, datetime]]:
+    async def kept(self, limit: int) -> list[tuple[records.StoredPoint, str, datetime]]:
         """Newest first."""

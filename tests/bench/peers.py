@@ -44,21 +44,11 @@ from rayapp.client.progress import Progress
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.core.settings.load import load_settings
 from rayapp.inference.backends.static_model import find_model
-from tests.bench import peer_report
+from tests.bench import peer_protocol, peer_report
 from tests.bench.arguments import bench_parser, positive, positive_number
 from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.peer_env import make_env, python_of
 from tests.bench.peer_ours import OURS, Service
-from tests.bench.peer_protocol import (
-    Part,
-    Plan,
-    Shape,
-    SystemRun,
-    read_run,
-    rows_of,
-    speed_part,
-    write_job,
-)
 from tests.bench.peer_systems import FOREIGN, ON_QDRANT, SYSTEMS
 from tests.support.qdrant_binary import cache_folder, start_qdrant
 
@@ -98,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def quality_parts(arguments: argparse.Namespace) -> list[Part]:
+def quality_parts(arguments: argparse.Namespace) -> list[peer_protocol.Part]:
     """Each set with the depth that `jobs.evaluate` asks for."""
     parts = []
     for name in arguments.sets:
@@ -106,20 +96,20 @@ def quality_parts(arguments: argparse.Namespace) -> list[Part]:
         if name == peer_report.LOCOMO:
             suite = replace(suite, corpora=suite.corpora[: arguments.conversations])
         suite = suite.sampled(arguments.limit_questions)
-        parts.append(Part(name, DEPTH, suite.corpora))
+        parts.append(peer_protocol.Part(name, DEPTH, suite.corpora))
     return parts
 
 
-def timed_part(arguments: argparse.Namespace, name: str) -> Part:
+def timed_part(arguments: argparse.Namespace, name: str) -> peer_protocol.Part:
     """The part of this name: all have the same memories and questions of their own."""
-    shape = Shape(
+    shape = peer_protocol.Shape(
         arguments.memories,
         min(arguments.users, arguments.memories),
         arguments.questions,
         WARM,
         SEARCH_LIMIT,
     )
-    return speed_part(name, shape, arguments.seed)
+    return peer_protocol.speed_part(name, shape, arguments.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +117,14 @@ class Bench:
     """One run: what is asked, of whom, and where peers may write."""
 
     arguments: argparse.Namespace
-    parts: Sequence[Part]
-    bare: Part
+    parts: Sequence[peer_protocol.Part]
+    bare: peer_protocol.Part
     progress: Progress
     scratch: Path
 
-    async def run(self) -> list[SystemRun]:
+    async def run(self) -> list[peer_protocol.SystemRun]:
         """Every system, one after the other."""
-        runs: list[SystemRun] = []
+        runs: list[peer_protocol.SystemRun] = []
         for system in dict.fromkeys(self.arguments.systems):
             begin = time.monotonic()
             run = await (self._ours() if system == OURS else self._peer(system))
@@ -142,7 +132,7 @@ class Bench:
             runs.append(run)
         return runs
 
-    async def _ours(self) -> SystemRun:
+    async def _ours(self) -> peer_protocol.SystemRun:
         arguments = self.arguments
         url = service_url(arguments.url, data_dir_of(arguments.data_dir))
         run_id = f"{datetime.now(UTC):%H%M%S}-{secrets.token_hex(2)}"
@@ -154,30 +144,34 @@ class Bench:
                 run.parts[self.bare.name] = await service.bare(self.bare, self.parts[-1], run)
         return run
 
-    async def _peer(self, system: str) -> SystemRun:
+    async def _peer(self, system: str) -> peer_protocol.SystemRun:
         folder = self.scratch / system
         folder.mkdir()
         try:
             with ExitStack() as stack:
                 return await self.in_process(system, folder, stack)
         except (RayappError, OSError, ValueError) as error:
-            return SystemRun(system, failed=str(error))
+            return peer_protocol.SystemRun(system, failed=str(error))
 
-    async def in_process(self, system: str, folder: Path, stack: ExitStack) -> SystemRun:
+    async def in_process(
+        self, system: str, folder: Path, stack: ExitStack
+    ) -> peer_protocol.SystemRun:
         """A peer's worker from job to answers; its Qdrant server runs until the stack closes."""
         arguments = self.arguments
         python = python_of(arguments.env) if system in FOREIGN else Path(sys.executable)
         store = folder / "store"
         store.mkdir()
-        plan = Plan(system, str(model_folder(arguments)), str(store), arguments.adds)
+        plan = peer_protocol.Plan(system, str(model_folder(arguments)), str(store), arguments.adds)
         if system in ON_QDRANT:
             server = await asyncio.to_thread(start_qdrant, folder / "qdrant")
             stack.callback(server.stop)
             plan = replace(plan, host="127.0.0.1", port=server.http_port)
         job, out, log = (folder / name for name in (JOB, "out.jsonl", "log.txt"))
-        write_job(job, plan, self.parts)
+        peer_protocol.write_job(job, plan, self.parts)
         code = await self._watched(python, (job, out, log), system)
-        run = read_run(system, rows_of(out.read_bytes()) if out.exists() else ())
+        run = peer_protocol.read_run(
+            system, peer_protocol.rows_of(out.read_bytes()) if out.exists() else ()
+        )
         if code and not out.exists():
             run.failed = f"exit code {code}: {log.read_text(errors='replace')[-LOG_TAIL:].strip()}"
         return run

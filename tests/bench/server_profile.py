@@ -35,6 +35,7 @@ from rayapp.search.rules.evaluation import TOP, percentile
 from rayapp.storage.qdrant import server_convert as convert
 from rayapp.storage.qdrant.errors import qdrant_errors
 from rayapp.storage.qdrant.predicate import Predicate, count_predicate, predicate_of
+from tests.bench import server_points
 from tests.bench.arguments import bench_parser, not_negative, positive
 from tests.bench.ending import DONE, exit_code_of
 from tests.bench.search_profile import cpu_of
@@ -51,17 +52,6 @@ from tests.bench.server_builds import (
     pss_mib,
 )
 from tests.bench.server_embedded import Embedded, embedded
-from tests.bench.server_points import (
-    ALL,
-    AUDIENCES,
-    HEAVY,
-    HEAVY_USER,
-    LIGHT,
-    WHERE,
-    Corpus,
-    Question,
-    make_corpus,
-)
 from tests.bench.server_report import agreement, recall, tables, without_graph
 
 USUAL = ("exact", "hnsw", "int8")
@@ -70,7 +60,7 @@ MANY = 8  # clients of the second throughput
 WARM = 20  # questions asked before those that are timed
 FILE_WIDTH = 120  # columns of a table that goes into a file
 
-Ask = Callable[[Question], Awaitable[list[list[str]]]]
+Ask = Callable[[server_points.Question], Awaitable[list[list[str]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-async def timed(ask: Ask, questions: Sequence[Question], pid: int, bar: Bar) -> Timed:
+async def timed(ask: Ask, questions: Sequence[server_points.Question], pid: int, bar: Bar) -> Timed:
     """One client's latencies, throughput and processor time, here and in the engine's process;
     then the throughput of many."""
     for question in questions[:WARM]:
@@ -135,7 +125,7 @@ async def _all_of(ask: Ask, questions: Any) -> None:
 def dense_ask(one: Built, mode: Mode, audience: str) -> Ask:
     """The dense sub-query as the adapter renders it, over all tiers, in the mode."""
 
-    async def ask(question: Question) -> list[list[str]]:
+    async def ask(question: server_points.Question) -> list[list[str]]:
         sub_query = SubQuery(name="dense", limit=TOP, dense=question.dense)
         request = convert.query_of(sub_query, convert.filter_of(_predicate(question, audience)))
         request.params = mode.params
@@ -146,29 +136,35 @@ def dense_ask(one: Built, mode: Mode, audience: str) -> Ask:
     return ask
 
 
-def _predicate(question: Question, audience: str) -> Predicate:
+def _predicate(question: server_points.Question, audience: str) -> Predicate:
     """The conditions of a search; without that on the user for everybody's points."""
-    return count_predicate(None, WHERE) if audience == ALL else predicate_of(question.scope, WHERE)
+    return (
+        count_predicate(None, server_points.WHERE)
+        if audience == server_points.ALL
+        else predicate_of(question.scope, server_points.WHERE)
+    )
 
 
 def search_ask(index: VectorIndex) -> Ask:
     """The call that a search makes."""
 
-    async def ask(question: Question) -> list[list[str]]:
+    async def ask(question: server_points.Question) -> list[list[str]]:
         answers: list[list[ScoredPoint]] = await index.query(
-            question.scope, WHERE, question.sub_queries()
+            question.scope, server_points.WHERE, question.sub_queries()
         )
         return [[hit.point_id for hit in answer] for answer in answers]
 
     return ask
 
 
-async def dense_rows(build: Build, one: Built, corpus: Corpus, progress: Progress) -> Any:
+async def dense_rows(
+    build: Build, one: Built, corpus: server_points.Corpus, progress: Progress
+) -> Any:
     rows: dict[str, dict[str, Any]] = {}
     total = 2 * sum(map(len, corpus.questions.values())) * len(build.modes)
     with progress.step(f"{build.name}: dense", total) as bar:
         for mode in build.modes:
-            for audience in AUDIENCES:
+            for audience in server_points.AUDIENCES:
                 asked = corpus.questions[audience]
                 seen = await timed(dense_ask(one, mode, audience), asked, one.pid, bar)
                 shares = [
@@ -184,11 +180,11 @@ async def dense_rows(build: Build, one: Built, corpus: Corpus, progress: Progres
 
 
 async def search_rows(
-    build: Build, one: Built, beside: Embedded, corpus: Corpus, progress: Progress
+    build: Build, one: Built, beside: Embedded, corpus: server_points.Corpus, progress: Progress
 ) -> dict[str, Any]:
     """The server's search call, and right after it the embedded engine's."""
     rows: dict[str, Any] = {}
-    audiences = (LIGHT, HEAVY_USER)
+    audiences = (server_points.LIGHT, server_points.HEAVY_USER)
     total = 4 * sum(len(corpus.questions[audience]) for audience in audiences)
     with progress.step(f"{build.name}: search", total) as bar:
         for audience in audiences:
@@ -217,7 +213,7 @@ async def measure(arguments: argparse.Namespace, console: Console) -> dict[str, 
     limits = QdrantSettings(timeout_s=READ_LIMIT_S, write_timeout_s=WRITE_LIMIT_S)
     with Progress(console) as progress, TemporaryDirectory(prefix="server-profile-") as name:
         scratch = Path(name)
-        corpus = await make_corpus(arguments, progress)
+        corpus = await server_points.make_corpus(arguments, progress)
         async with embedded(scratch / "embedded", limits) as beside:
             await beside.index.open(corpus.schema)
             begun = time.perf_counter()
@@ -249,13 +245,13 @@ def _save(out: Path | None, report: dict[str, Any]) -> None:
         out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
 
-def _about(arguments: argparse.Namespace, corpus: Corpus) -> dict[str, Any]:
+def _about(arguments: argparse.Namespace, corpus: server_points.Corpus) -> dict[str, Any]:
     return {
         "at": datetime.now(UTC).isoformat(),
         "cores": os.cpu_count(),
         "items": arguments.items,
         "users": arguments.users,
-        "heavy": sum(point.payload["user_id"] == HEAVY for point in corpus.points),
+        "heavy": sum(point.payload["user_id"] == server_points.HEAVY for point in corpus.points),
         "queries": arguments.queries,
         "graph_from_kb": arguments.graph_from,
         "model": corpus.schema.model,

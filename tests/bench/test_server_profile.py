@@ -23,20 +23,9 @@ from rayapp.index.ports import VectorIndex
 from rayapp.index.records import IndexPoint
 from rayapp.memory.tiers import CORE_TIERS
 from rayapp.storage.qdrant.server import QdrantServerIndex
-from tests.bench import server_profile
+from tests.bench import server_points, server_profile
 from tests.bench.ending import BAD_ARGUMENTS, DEPENDENCY_AWAY, DONE, exit_code_of
 from tests.bench.server_builds import BUILDS, HNSW_M, Built, load, sooner
-from tests.bench.server_points import (
-    ALL,
-    HEAVY,
-    HEAVY_USER,
-    LIGHT,
-    NOW,
-    Question,
-    Truth,
-    item_of,
-    owners_of,
-)
 from tests.bench.server_profile import dense_ask
 from tests.bench.server_report import agreement, recall, tables, without_graph
 from tests.bench.texts import facts
@@ -50,8 +39,8 @@ def point(name: str, user: str, *vector: float) -> IndexPoint:
     return IndexPoint(point_id=name, dense=dense, sparse=NO_TERMS, payload={"user_id": user}, rev=1)
 
 
-def question(user: str, *vector: float) -> Question:
-    return Question(user, np.array(vector, dtype=np.float32), NO_TERMS)
+def question(user: str, *vector: float) -> server_points.Question:
+    return server_points.Question(user, np.array(vector, dtype=np.float32), NO_TERMS)
 
 
 def test_recall_is_the_share_of_the_best_that_was_found() -> None:
@@ -76,25 +65,30 @@ def test_agreement_leaves_out_lists_that_are_empty_on_both_sides() -> None:
 
 
 def test_the_truth_is_the_users_own_unless_all_are_asked() -> None:
-    truth = Truth([point("a", "ann", 2, 0), point("b", "bob", 1, 0.1), point("c", "ann", 0, 5)])
+    truth = server_points.Truth(
+        [point("a", "ann", 2, 0), point("b", "bob", 1, 0.1), point("c", "ann", 0, 5)]
+    )
     asked = question("ann", 3, 0)
-    assert truth.best(asked, LIGHT, 2) == pytest.approx([1.0, 0.0])
-    assert truth.best(asked, ALL, 2) == pytest.approx([1.0, 0.995], abs=1e-3)
+    assert truth.best(asked, server_points.LIGHT, 2) == pytest.approx([1.0, 0.0])
+    assert truth.best(asked, server_points.ALL, 2) == pytest.approx([1.0, 0.995], abs=1e-3)
     assert truth.scores(asked, ["c", "a", "a"]) == pytest.approx([0.0, 1.0])
 
 
 def test_one_user_has_a_fifth_and_the_others_equally_many() -> None:
-    found = Counter(owners_of(1_000, 8, random.Random(1)))
-    assert found[HEAVY] == 200
-    assert {count for user, count in found.items() if user != HEAVY} == {100}
+    found = Counter(server_points.owners_of(1_000, 8, random.Random(1)))
+    assert found[server_points.HEAVY] == 200
+    assert {count for user, count in found.items() if user != server_points.HEAVY} == {100}
 
 
 def test_no_memory_is_expired_and_both_languages_and_all_tiers_are_there() -> None:
     random_ = random.Random(3)
-    items = [item_of(n, "ann", fact, random_) for n, fact in enumerate(islice(facts(3), 300))]
+    items = [
+        server_points.item_of(n, "ann", fact, random_)
+        for n, fact in enumerate(islice(facts(3), 300))
+    ]
     assert {item.lang for item in items} == {"he", "en"}
     assert {item.tier for item in items} == set(CORE_TIERS)
-    assert all(item.expires_at is None or item.expires_at > NOW for item in items)
+    assert all(item.expires_at is None or item.expires_at > server_points.NOW for item in items)
     assert len({item.content_hash for item in items}) == len(items)
 
 
@@ -129,9 +123,9 @@ def build(indexed: int) -> dict[str, Any]:
         "indexed_vectors": indexed,
         "segments": 2,
         "pss_mib": 100.0,
-        "dense": {"HNSW": {LIGHT: speed(recall=0.987)}},
+        "dense": {"HNSW": {server_points.LIGHT: speed(recall=0.987)}},
         "search": {
-            LIGHT: {
+            server_points.LIGHT: {
                 "server": speed(),
                 "embedded": speed(),
                 "same_ids": 0.9,
@@ -200,7 +194,7 @@ async def test_a_server_that_dies_while_it_is_asked_is_away() -> None:
         version="",
         facts={},
     )
-    ask = dense_ask(one, BUILDS["exact"].modes[0], LIGHT)
+    ask = dense_ask(one, BUILDS["exact"].modes[0], server_points.LIGHT)
     with pytest.raises(IndexDown):
         await ask(question("u", 1.0, 0.0))
 
@@ -214,8 +208,8 @@ def test_a_tiny_run_builds_graphs_and_finds_what_is_there(tmp_path: Path) -> Non
     seen = orjson.loads(out.read_bytes())
     assert without_graph(seen) == []
     rescored = seen["builds"]["int8"]["dense"]["HNSW int8, rescored"]
-    assert rescored[LIGHT]["recall"] == 1.0
+    assert rescored[server_points.LIGHT]["recall"] == 1.0
     assert min(row["recall"] for row in rescored.values()) > 0.9
     search = seen["builds"]["int8"]["search"]
-    assert set(search) == {LIGHT, HEAVY_USER}
+    assert set(search) == {server_points.LIGHT, server_points.HEAVY_USER}
     assert min(row["same_ids"] for row in search.values()) > 0.9

@@ -38,6 +38,7 @@ from rayapp.search.requests import SearchAnswer, SearchQuery
 from tests.support.clock import FakeClock
 from tests.support.jobs import FakeLauncher
 from tests.support.models import NoBreakers
+from tests.support.stores import stores
 from tests.support.stores.conversations import InMemoryConversationStore
 from tests.support.stores.data import data_stores
 from tests.support.stores.documents import InMemoryBookStore
@@ -54,15 +55,6 @@ from tests.support.stores.lifecycle import InMemoryLifecycleStore
 from tests.support.stores.personality import InMemoryWindowStore
 from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.shared_items import InMemorySharedItems
-from tests.support.stores.stores import (
-    InMemoryApiKeyStore,
-    InMemoryChangeLog,
-    InMemoryDayStore,
-    InMemoryEventStore,
-    InMemoryHoldStore,
-    InMemoryIdempotencyStore,
-    InMemoryLeaseStore,
-)
 from tests.support.stores.usage import InMemoryUsageStore
 from tests.support.stores.user_archive import InMemoryUserArchive
 
@@ -168,13 +160,13 @@ class InMemoryStores(Stores):
 
     def __init__(self, world: Harness) -> None:
         self.items = world.items
-        self.changes = InMemoryChangeLog(world.items, world.graphs.inner._rows)
+        self.changes = stores.InMemoryChangeLog(world.items, world.graphs.inner._rows)
         self.receipts = world.receipts
         self.events = world.events
         self.leases = world.leases
-        self.api_keys = InMemoryApiKeyStore()
-        self.holds = InMemoryHoldStore()
-        self.days = InMemoryDayStore()
+        self.api_keys = stores.InMemoryApiKeyStore()
+        self.holds = stores.InMemoryHoldStore()
+        self.days = stores.InMemoryDayStore()
         self.idempotency = world.idempotency
         self.outcomes = world.outcomes
         self.lifecycle = world.lifecycle
@@ -220,10 +212,10 @@ class Harness:
         self.metrics = InMemoryMetrics()
         self.settings = settings
         items, receipts, outcomes, graphs = learned_stores(self.clock, settings.graph)
-        self.events = InMemoryEventStore(self.clock)
-        self.leases = InMemoryLeaseStore(self.clock)
+        self.events = stores.InMemoryEventStore(self.clock)
+        self.leases = stores.InMemoryLeaseStore(self.clock)
         self.sessions = InMemorySessionStore(self.clock)
-        self.idempotency = InMemoryIdempotencyStore()
+        self.idempotency = stores.InMemoryIdempotencyStore()
         self.windows = InMemoryWindowStore()
         self.items: Any = Switchable(items)
         self.receipts: Any = Switchable(receipts)

@@ -6,21 +6,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from typing import get_args
 
+from rayapp.assistant import ports
 from rayapp.assistant.context.service import SESSION, ContextService
 from rayapp.assistant.conversations import rules
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.extraction.rules.history import About, outcome_key
 from rayapp.assistant.history.rules import first_words
 from rayapp.assistant.history.unlearning import Unlearning
-from rayapp.assistant.ports import (
-    Citation,
-    ConversationStore,
-    ExchangeSink,
-    KeptTurn,
-    Session,
-    SessionStore,
-    TurnRecord,
-)
 from rayapp.assistant.prompt.service import Plan, Prompt, PromptService
 from rayapp.assistant.records import (
     AssistantContext,
@@ -89,10 +81,10 @@ class Marked:
 class TurnStores:
     """Where a turn leaves something."""
 
-    sessions: SessionStore
+    sessions: ports.SessionStore
     receipts: ReceiptReads
-    exchanges: ExchangeSink
-    conversations: ConversationStore
+    exchanges: ports.ExchangeSink
+    conversations: ports.ConversationStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +239,11 @@ class HooksService:
     # --- keeping a turn
 
     async def _keep(
-        self, scope: WriteScope, request: ExchangeRequest, turn: rules.Turn, session: Session | None
+        self,
+        scope: WriteScope,
+        request: ExchangeRequest,
+        turn: rules.Turn,
+        session: ports.Session | None,
     ) -> StoredExchange:
         """Each step meets what an earlier try left; the record of the turn comes last. So a call
         that died half-way is finished by its repetition, and nothing is done twice."""
@@ -279,7 +275,7 @@ class HooksService:
             paid = ScoreGiven(at=self.runtime.clock.now(), conversation_id=request.conversation_id)
             await self.stores.sessions.scored(scope, paid)
         now = self.runtime.clock.now()
-        record = TurnRecord(
+        record = ports.TurnRecord(
             message_id=request.message_id,
             memory_id=memory_id,
             at=at,
@@ -313,7 +309,7 @@ class HooksService:
             skipped_positions=marks.skipped,
         )
 
-    async def _receipt(self, scope: WriteScope, session: Session | None) -> Receipt | None:
+    async def _receipt(self, scope: WriteScope, session: ports.Session | None) -> Receipt | None:
         """Of the context that this answer was given with; None when it has expired."""
         if session is None or session.receipt_id is None:
             return None
@@ -321,7 +317,7 @@ class HooksService:
 
     async def _replaced(
         self, scope: WriteScope, request: ExchangeRequest, turn: rules.Turn
-    ) -> KeptTurn | None:
+    ) -> ports.KeptTurn | None:
         """The kept turn of this message, when it says something else; None: it is the same, its
         words are not known, or they were deleted."""
         kept = await self.stores.conversations.turn(
@@ -332,12 +328,12 @@ class HooksService:
         same = (kept.question, kept.answer) == (turn.question, turn.answer)
         return None if same else kept
 
-    async def _take_back(self, scope: WriteScope, before: KeptTurn, turn: rules.Turn) -> None:
+    async def _take_back(self, scope: WriteScope, before: ports.KeptTurn, turn: rules.Turn) -> None:
         """What the turn taught before it was answered anew, or asked anew: outcomes of its answer,
         what was read out of it, and what its question said of the answer before it."""
         name = before.conversation_id
         messages = [before.message_id]
-        judged: tuple[KeptTurn, ...] = ()
+        judged: tuple[ports.KeptTurn, ...] = ()
         if before.question != turn.question:
             place = (before.at, before.message_id)
             judged = tuple(
@@ -447,7 +443,7 @@ class HooksService:
 
     def _exchange(
         self,
-        kept: KeptTurn,
+        kept: ports.KeptTurn,
         request: ExchangeRequest,
         injected: tuple[str, ...],
         receipt: Receipt | None,
@@ -489,7 +485,7 @@ class HooksService:
 
     async def _session(
         self, scope: ReadScope, message_id: str, conversation_id: str | None
-    ) -> Session | None:
+    ) -> ports.Session | None:
         if conversation_id is None:
             return await self.stores.sessions.by_message(scope, message_id)
         return await self.stores.sessions.get(scope, conversation_id)
@@ -502,10 +498,10 @@ def kept_turn(
     memory_id: str,
     receipt: Receipt | None,
     at: datetime,
-) -> KeptTurn:
+) -> ports.KeptTurn:
     """The turn as it is read again: its words, and what the answer was given with."""
     shown = receipt.shown if receipt else ()
-    return KeptTurn(
+    return ports.KeptTurn(
         user_id=user_id,
         conversation_id=request.conversation_id,
         message_id=request.message_id,
@@ -516,7 +512,7 @@ def kept_turn(
         model=request.model,
         tools=turn.tools,
         runs=request.tool_runs,
-        citations=tuple(Citation(one.memory_id, one.tier, one.position) for one in shown),
+        citations=tuple(ports.Citation(one.memory_id, one.tier, one.position) for one in shown),
         receipt_id=receipt.receipt_id if receipt else None,
     )
 
@@ -525,7 +521,7 @@ def _called(request: ExchangeRequest) -> tuple[str, ...]:
     return called_tools(request.tools_called, request.tool_runs)
 
 
-def without(session: Session | None, message_id: str) -> Session | None:
+def without(session: ports.Session | None, message_id: str) -> ports.Session | None:
     """The session as if this turn had never been."""
     if session is None:
         return None
@@ -545,7 +541,7 @@ def _reason(required: bool, *, scored: bool) -> str:
     return "scored" if scored else "trivial"
 
 
-def owed_before(session: Session | None, receipt: Receipt | None) -> bool:
+def owed_before(session: ports.Session | None, receipt: Receipt | None) -> bool:
     """Whether a score was owed when the turn began, which is when its context was read.
 
     The newest turn that needed a score tells: it waits still, or something else than a thumb paid

@@ -11,14 +11,7 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.core.errors import InvalidInput
 from rayapp.graphs import records
-from rayapp.graphs.rules.content import (
-    ALIASES,
-    CLOCK_SKEW,
-    CONTENT_TIERS,
-    EDGE_GONE,
-    MEMORY_IDS,
-    inherited_at,
-)
+from rayapp.graphs.rules import content
 from rayapp.learning.rules.graph_effects import MAX_EXAMPLES
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.scope import WriteScope
@@ -47,7 +40,7 @@ class GraphMerges:
         What a deleted memory with the loser's id left behind stays where it is.
         """
         owner = own(WriteScope(loser.user_id))
-        since = {"$gte": loser.stored_at - CLOCK_SKEW}
+        since = {"$gte": loser.stored_at - content.CLOCK_SKEW}
         await self._solutions(
             {**owner, "point_id": loser.point_id, "last_used_at": since}, winner, session
         )
@@ -83,7 +76,7 @@ class GraphMerges:
                     {
                         "$inc": {"success_count": row["success_count"]},
                         "$setOnInsert": {"point_id": winner.point_id},
-                        "$max": {"last_used_at": inherited_at(winner, row["last_used_at"])},
+                        "$max": {"last_used_at": content.inherited_at(winner, row["last_used_at"])},
                     },
                     upsert=True,
                 ),
@@ -203,7 +196,7 @@ class FollowUps:
             return 0
         where: Document = {
             **own(scope),
-            "tier": {"$in": sorted(CONTENT_TIERS)},
+            "tier": {"$in": sorted(content.CONTENT_TIERS)},
             "status": Status.ACTIVE.value,
             "contribution": None,
             **UNATTACHED,
@@ -272,7 +265,7 @@ def _routing(user_id: str, change: records.RoutingIncrement) -> Operations:
         **_examples(change.examples),
     }
     # `$addToSet` has no bound: a new spelling is added while the last place is free.
-    unseen = {"aliases": {"$ne": label}, f"aliases.{ALIASES - 1}": {"$exists": False}}
+    unseen = {"aliases": {"$ne": label}, f"aliases.{content.ALIASES - 1}": {"$exists": False}}
     return [
         UpdateOne(key, update, upsert=True),
         UpdateOne({**key, **unseen}, {"$push": {"aliases": label}}),
@@ -331,7 +324,7 @@ def _node(user_id: str, change: records.NodeIncrement, at: datetime) -> Operatio
             "$setOnInsert": {"label": change.concept.label, "type": change.concept.type},
             "$min": {"first_seen_at": at},
             "$max": {"last_seen_at": at},
-            "$push": {"memory_ids": {"$each": [change.memory_id], "$slice": -MEMORY_IDS}},
+            "$push": {"memory_ids": {"$each": [change.memory_id], "$slice": -content.MEMORY_IDS}},
         }
         return [UpdateOne(key, update, upsert=True)]
     if change.mentions == 0:
@@ -351,7 +344,7 @@ def _edge(user_id: str, change: records.EdgeIncrement, at: datetime) -> Operatio
     if change.weight > 0:
         update |= {"$min": {"first_seen_at": at}, "$max": {"last_seen_at": at}}
         return [UpdateOne(key, update, upsert=True)]
-    return [UpdateOne(key, update), DeleteOne({**key, "weight": {"$lte": EDGE_GONE}})]
+    return [UpdateOne(key, update), DeleteOne({**key, "weight": {"$lte": content.EDGE_GONE}})]
 
 
 def _counted(path: str, counters: records.Counters) -> Document:

@@ -10,14 +10,7 @@ from pymongo import UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import OperationFailure
 
-from rayapp.admin.ports import (
-    AgedRows,
-    CollectionSize,
-    Compaction,
-    RetentionKind,
-    RetentionLimit,
-    SessionUser,
-)
+from rayapp.admin import ports
 from rayapp.admin.rules import SESSION_USER
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -66,17 +59,17 @@ class MongoHousekeeping:
     def __init__(self, database: MongoDatabase) -> None:
         self._database = database
 
-    async def sizes(self) -> list[CollectionSize]:
+    async def sizes(self) -> list[ports.CollectionSize]:
         found = await asyncio.gather(*(self._size(name) for name in sorted(indexes.INDEXES)))
         return [size for size in found if size is not None]
 
-    async def compact(self, collection: str, timeout_s: float) -> Compaction:
+    async def compact(self, collection: str, timeout_s: float) -> ports.Compaction:
         """`force`: without it a primary refuses. Since 4.4 the server goes on reading and writing
         meanwhile, and only waits with what changes the collection itself.
         """
         before = await self._size(_known(collection))
         if before is None:
-            return Compaction(collection=collection, before_bytes=0, after_bytes=0)
+            return ports.Compaction(collection=collection, before_bytes=0, after_bytes=0)
         error = None
         command = {"compact": collection, "force": True}
         try:
@@ -85,14 +78,16 @@ class MongoHousekeeping:
         except OperationFailure as refused:
             error = f"the server refused, code {refused.code}"
         after = await self._size(collection) or before
-        return Compaction(
+        return ports.Compaction(
             collection=collection,
             before_bytes=before.storage_bytes,
             after_bytes=after.storage_bytes,
             error=error,
         )
 
-    async def aged(self, limit: RetentionLimit, held: Collection[str]) -> list[AgedRows]:
+    async def aged(
+        self, limit: ports.RetentionLimit, held: Collection[str]
+    ) -> list[ports.AgedRows]:
         name, where = _aged(limit, held)
         steps: list[Document] = [
             {"$match": where},
@@ -101,9 +96,9 @@ class MongoHousekeeping:
         ]
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             cursor = await self._database.collection(name).aggregate(steps)
-            return [AgedRows(user_id=row["_id"], rows=row["rows"]) async for row in cursor]
+            return [ports.AgedRows(user_id=row["_id"], rows=row["rows"]) async for row in cursor]
 
-    async def session_users(self) -> list[SessionUser]:
+    async def session_users(self) -> list[ports.SessionUser]:
         pipeline: list[Document] = [
             {"$match": {**OF_SESSIONS, **NOT_DELETED}},
             {
@@ -119,7 +114,7 @@ class MongoHousekeeping:
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             cursor = await self._database.collection(indexes.ITEMS).aggregate(pipeline)
             return [
-                SessionUser(
+                ports.SessionUser(
                     user_id=row["_id"], memories=row["memories"], last_change=row["last_change"]
                 )
                 async for row in cursor
@@ -144,7 +139,7 @@ class MongoHousekeeping:
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             return (await self._database.collection(name).delete_many(where)).deleted_count
 
-    async def _size(self, name: str) -> CollectionSize | None:
+    async def _size(self, name: str) -> ports.CollectionSize | None:
         try:
             with translated(passing=OperationFailure):
                 cursor = await self._database.collection(name).aggregate(
@@ -157,7 +152,7 @@ class MongoHousekeeping:
             with translated():
                 raise
         stats = rows[0]["storageStats"]
-        return CollectionSize(
+        return ports.CollectionSize(
             name=name,
             count=int(stats["count"]),
             size_bytes=int(stats["size"]),
@@ -167,12 +162,12 @@ class MongoHousekeeping:
         )
 
 
-def _aged(limit: RetentionLimit, held: Collection[str]) -> tuple[str, Document]:
+def _aged(limit: ports.RetentionLimit, held: Collection[str]) -> tuple[str, Document]:
     """The collection of a limit, and what of it is past the limit."""
     if limit.memories is not None:
         return indexes.ITEMS, of_everybody(limit.memories, held)
     whose, before = {"user_id": others(held)}, {"$lt": limit.before, "$type": "date"}
-    if limit.kind is RetentionKind.CONVERSATIONS:
+    if limit.kind is ports.RetentionKind.CONVERSATIONS:
         return indexes.SESSIONS, {**whose, "last_at": before}
     return indexes.DOCUMENTS, {**whose, "uploaded_at": before, **UNATTACHED}
 

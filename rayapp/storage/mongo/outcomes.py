@@ -21,27 +21,7 @@ from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.retry import RetryPolicy, retry
 from rayapp.learning.ports import OutcomeLimits, OutcomesOf
 from rayapp.learning.records import AppliedOutcome, Effect, OutcomeEvent
-from rayapp.learning.rules.outcomes import (
-    GUEST_MEMORY_WINDOW,
-    GuestLimits,
-    OutcomePlan,
-    Target,
-    check_same,
-    guest_limits,
-    plan_outcome,
-    recorded,
-)
-from rayapp.learning.rules.verdicts import (
-    Replacement,
-    Taking,
-    everything,
-    given_back,
-    movement,
-    replacement,
-    taken_back,
-    withdrawing,
-    withdrawn_key,
-)
+from rayapp.learning.rules import outcomes, verdicts
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import DATAGOV_TIERS
@@ -207,17 +187,17 @@ class MongoOutcomeStore:
         if row is None:
             return
         event = outcome_convert.event_from_document(row)
-        takings, whole = everything(event)
-        changed, owes = withdrawing(event, whole, owes=bool(row["effects"]["graph"]))
+        takings, whole = verdicts.everything(event)
+        changed, owes = verdicts.withdrawing(event, whole, owes=bool(row["effects"]["graph"]))
         values = {**outcome_convert.withdrawal_document(changed), "effects.graph": owes}
         values["taken"] = event.idempotency_key
-        values["idempotency_key"] = withdrawn_key(event.idempotency_key, uuid.uuid4().hex)
+        values["idempotency_key"] = verdicts.withdrawn_key(event.idempotency_key, uuid.uuid4().hex)
         await self._events.update_one({"_id": event_id}, {"$set": values}, session=session)
         for taking in sorted(takings, key=lambda one: one.applied.point_id):
             await self._one_gives_back(owner, taking, at, session)
 
     async def _one_gives_back(
-        self, owner: Document, taking: Taking, at: datetime, session: AsyncClientSession
+        self, owner: Document, taking: verdicts.Taking, at: datetime, session: AsyncClientSession
     ) -> None:
         doc = await self._items.find_one(
             {**owner, "point_id": taking.applied.point_id}, session=session
@@ -231,7 +211,7 @@ class MongoOutcomeStore:
         last = {**owner, "applied.point_id": point, "withdrawn.points": {"$ne": point}}
         newest = await self._events.find_one(last, sort=[("at", DESCENDING)], session=session)
         before = outcome_convert.event_from_document(newest) if newest else None
-        document = to_document(given_back(from_document(doc), (taking,), before, at))
+        document = to_document(verdicts.given_back(from_document(doc), (taking,), before, at))
         values = {name: {"$literal": document[name]} for name in ("stats", "expires_at")}
         await self._changes.note([(owner["user_id"], point)], session)
         await self._items.update_one(
@@ -263,7 +243,7 @@ class MongoOutcomeStore:
             lambda doc: (outcome_convert.event_from_document(doc), doc["token"] != token),
         )
         if found is not None:
-            check_same(found[0], event)
+            outcomes.check_same(found[0], event)
         return found
 
     async def _transact(
@@ -289,7 +269,7 @@ class MongoOutcomeStore:
                 raise _Again(translate(error)) from None
             raise translate(error) from None
 
-    async def _targets(self, event: OutcomeEvent) -> dict[str, Target]:
+    async def _targets(self, event: OutcomeEvent) -> dict[str, outcomes.Target]:
         names = list(event.memory_ids)
         if not names:
             return {}
@@ -312,12 +292,12 @@ class MongoOutcomeStore:
         session: AsyncClientSession,
         event: OutcomeEvent,
         limits: OutcomeLimits,
-        found: Mapping[str, Target],
+        found: Mapping[str, outcomes.Target],
         strict: bool,
         token: str,
     ) -> OutcomeEvent:
         guest = None if event.owner else await self._guest(session, event, limits)
-        plan = plan_outcome(event, found, guest=guest, strict=strict)
+        plan = outcomes.plan_outcome(event, found, guest=guest, strict=strict)
         if plan.closes_turn and event.receipt_id is not None:
             await self._close_turn(session, event, limits, plan)
         moved = ((event.user_id, target.point_id) for target in plan.targets)
@@ -325,14 +305,14 @@ class MongoOutcomeStore:
         before = await self._replace(session, event, found, plan)
         applied = await self._apply(session, event, plan)
         for point_id, item in before.items():
-            applied[point_id] = movement(item, event, applied[point_id])
-        done = recorded(event, plan, applied)
+            applied[point_id] = verdicts.movement(item, event, applied[point_id])
+        done = outcomes.recorded(event, plan, applied)
         await self._events.insert_one(outcome_convert.event_document(done, token), session=session)
         return done
 
     async def _guest(
         self, session: AsyncClientSession, event: OutcomeEvent, limits: OutcomeLimits
-    ) -> GuestLimits:
+    ) -> outcomes.GuestLimits:
         """Writing to the receipt makes two outcomes about it follow one another."""
         owned = own(WriteScope(event.user_id))
         receipt = await self._receipts.find_one_and_update(
@@ -342,15 +322,15 @@ class MongoOutcomeStore:
             session=session,
         )
         if receipt is None:
-            return GuestLimits()
-        since = {"$gt": event.at - GUEST_MEMORY_WINDOW}
+            return outcomes.GuestLimits()
+        since = {"$gt": event.at - outcomes.GUEST_MEMORY_WINDOW}
         docs = await self._events.find(
             {**owned, "principal": event.principal, "at": since, "applied.0": {"$exists": True}},
             ("at", "applied.point_id"),
             session=session,
         ).to_list()
         past = [(doc["at"], tuple(one["point_id"] for one in doc["applied"])) for doc in docs]
-        return guest_limits(
+        return outcomes.guest_limits(
             (row["memory_id"] for row in receipt["shown"]),
             receipt.get("judged", ()),
             past,
@@ -363,7 +343,7 @@ class MongoOutcomeStore:
         session: AsyncClientSession,
         event: OutcomeEvent,
         limits: OutcomeLimits,
-        plan: OutcomePlan,
+        plan: outcomes.OutcomePlan,
     ) -> None:
         change: Document = {
             "$set": {"scored_at": event.at},
@@ -380,8 +360,8 @@ class MongoOutcomeStore:
         self,
         session: AsyncClientSession,
         event: OutcomeEvent,
-        found: Mapping[str, Target],
-        plan: OutcomePlan,
+        found: Mapping[str, outcomes.Target],
+        plan: outcomes.OutcomePlan,
     ) -> dict[str, MemoryItem]:
         """Take back what the verdicts before this one did; the items of a thumb as it finds them.
         Only a thumb is replaced later, so only its items are read before they are moved."""
@@ -392,10 +372,10 @@ class MongoOutcomeStore:
         docs = await self._events.find(wanted, session=session).to_list()
         owing = {doc["idempotency_key"]: bool(doc["effects"]["graph"]) for doc in docs}
         earlier = {doc["idempotency_key"]: outcome_convert.event_from_document(doc) for doc in docs}
-        change = replacement(earlier.values(), event, found, plan)
+        change = verdicts.replacement(earlier.values(), event, found, plan)
         items = await self._give_back(session, event, plan, change)
         for key, taken in change.withdrawn.items():
-            changed, owes = withdrawing(earlier[key], taken, owes=owing[key])
+            changed, owes = verdicts.withdrawing(earlier[key], taken, owes=owing[key])
             values = {**outcome_convert.withdrawal_document(changed), "effects.graph": owes}
             where = {**owned, "idempotency_key": key}
             await self._events.update_one(where, {"$set": values}, session=session)
@@ -405,8 +385,8 @@ class MongoOutcomeStore:
         self,
         session: AsyncClientSession,
         event: OutcomeEvent,
-        plan: OutcomePlan,
-        change: Replacement,
+        plan: outcomes.OutcomePlan,
+        change: verdicts.Replacement,
     ) -> dict[str, MemoryItem]:
         """The items by point, without what they gave back; the new verdict queues the index."""
         owned = own(WriteScope(event.user_id))
@@ -414,7 +394,7 @@ class MongoOutcomeStore:
         read = self._items.find({**owned, "point_id": {"$in": points}}, session=session)
         items = {doc["point_id"]: from_document(doc) async for doc in read}
         for point_id in sorted(items.keys() & change.takings.keys()):
-            item = taken_back(items[point_id], change.takings[point_id], event.at)
+            item = verdicts.taken_back(items[point_id], change.takings[point_id], event.at)
             document = to_document(item)
             values = {name: document[name] for name in ("stats", "expires_at")}
             where = {**owned, "point_id": point_id}
@@ -423,7 +403,7 @@ class MongoOutcomeStore:
         return items
 
     async def _apply(
-        self, session: AsyncClientSession, event: OutcomeEvent, plan: OutcomePlan
+        self, session: AsyncClientSession, event: OutcomeEvent, plan: outcomes.OutcomePlan
     ) -> dict[str, AppliedOutcome]:
         """One atomic update per item, in one order for everybody."""
         pipeline = outcome_convert.outcome_pipeline(event.outcome, event.at)

@@ -5,15 +5,7 @@ from typing import Any, Protocol
 
 from rayapp.core.settings.model import QdrantSettings
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.records import (
-    IndexHealth,
-    IndexPoint,
-    PayloadUpdate,
-    PointCopy,
-    ScoredPoint,
-    StoredPoint,
-    SubQuery,
-)
+from rayapp.index import records
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant.edge_scheduler import PIECE_POINTS
 
@@ -39,16 +31,18 @@ class QdrantEdgeIndex:
     async def open(self, schema: IndexSchema) -> None:
         await self._write("open", schema)
 
-    async def upsert(self, points: Sequence[IndexPoint], *, collection: str | None = None) -> None:
+    async def upsert(
+        self, points: Sequence[records.IndexPoint], *, collection: str | None = None
+    ) -> None:
         await self._write("upsert", list(points), collection)
 
     async def copy(
-        self, points: Sequence[PointCopy], *, source: str, collection: str | None = None
+        self, points: Sequence[records.PointCopy], *, source: str, collection: str | None = None
     ) -> list[str]:
         left: list[str] = await self._write("copy", list(points), source, collection)
         return left
 
-    async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None:
+    async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None:
         await self._write("set_payload", list(updates))
 
     async def delete(
@@ -65,14 +59,14 @@ class QdrantEdgeIndex:
         self,
         scope: ReadScope,
         where: ItemFilter,
-        sub_queries: Sequence[SubQuery],
+        sub_queries: Sequence[records.SubQuery],
         *,
         collection: str | None = None,
-    ) -> list[list[ScoredPoint]]:
+    ) -> list[list[records.ScoredPoint]]:
         answers: list[tuple[list[str], list[float]]] = await self._read(
             "query", scope, where, list(sub_queries), collection
         )
-        return [list(map(ScoredPoint, ids, scores)) for ids, scores in answers]
+        return [list(map(records.ScoredPoint, ids, scores)) for ids, scores in answers]
 
     async def retrieve(
         self,
@@ -81,11 +75,11 @@ class QdrantEdgeIndex:
         with_vectors: bool = False,
         keys: Sequence[str] | None = None,
         collection: str | None = None,
-    ) -> list[StoredPoint]:
+    ) -> list[records.StoredPoint]:
         # Whole or many points are read by jobs, which may wait as long as a write does.
         bulk = with_vectors or len(point_ids) > PIECE_POINTS
         call = self._write if bulk else self._read
-        found: list[StoredPoint] = await call(
+        found: list[records.StoredPoint] = await call(
             "retrieve", list(point_ids), with_vectors, keys, collection
         )
         return found
@@ -99,8 +93,8 @@ class QdrantEdgeIndex:
         keys: Sequence[str] | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
-    ) -> tuple[list[StoredPoint], str | None]:
-        page: tuple[list[StoredPoint], str | None] = await self._write(
+    ) -> tuple[list[records.StoredPoint], str | None]:
+        page: tuple[list[records.StoredPoint], str | None] = await self._write(
             "scroll", after, until, limit, with_vectors, keys, collection
         )
         return page
@@ -137,8 +131,8 @@ class QdrantEdgeIndex:
     async def rebuilt(self) -> None:
         await self._write("rebuilt")
 
-    async def health(self) -> IndexHealth:
-        health: IndexHealth = await self._read("health")
+    async def health(self) -> records.IndexHealth:
+        health: records.IndexHealth = await self._read("health")
         return health
 
     async def close(self) -> None:

@@ -6,22 +6,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rayapp.core.vectors import SparseVector
-from rayapp.index.records import (
-    BM25,
-    DENSE,
-    IndexHealth,
-    IndexPoint,
-    PointCopy,
-    StoredPoint,
-    SubQuery,
-)
+from rayapp.index import records
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant.predicate import Predicate, predicate_of
 
 Filter = TypeVar("Filter")
 
 
-def payload_of(point: IndexPoint | PointCopy) -> dict[str, Any]:
+def payload_of(point: records.IndexPoint | records.PointCopy) -> dict[str, Any]:
     """As it is stored: without keys that say nothing, and with the rev."""
     payload = {key: value for key, value in point.payload.items() if value is not None}
     payload["rev"] = point.rev
@@ -33,15 +25,15 @@ def payload_keys(keys: Sequence[str] | None) -> bool | list[str]:
     return True if keys is None else list(keys)
 
 
-def stored_point(record: Any, sparse_kind: type[Any]) -> StoredPoint:
+def stored_point(record: Any, sparse_kind: type[Any]) -> records.StoredPoint:
     """A record of either client; `sparse_kind` is its class of sparse vectors."""
     dense = sparse = None
     if isinstance(record.vector, dict):
-        dense = np.asarray(record.vector[DENSE], dtype=np.float32)
-        sparse, stored = SparseVector([], []), record.vector.get(BM25)
+        dense = np.asarray(record.vector[records.DENSE], dtype=np.float32)
+        sparse, stored = SparseVector([], []), record.vector.get(records.BM25)
         if isinstance(stored, sparse_kind):
             sparse = SparseVector(list(stored.indices), list(stored.values))
-    return StoredPoint(
+    return records.StoredPoint(
         point_id=str(record.id), payload=record.payload or {}, dense=dense, sparse=sparse
     )
 
@@ -49,7 +41,7 @@ def stored_point(record: Any, sparse_kind: type[Any]) -> StoredPoint:
 def asked(
     scope: ReadScope,
     where: ItemFilter,
-    sub_queries: Sequence[SubQuery],
+    sub_queries: Sequence[records.SubQuery],
     filter_of: Callable[[Predicate], Filter],
 ) -> list[tuple[int, Filter]]:
     """Which sub-queries can find anything, by position, each with its filter, one per tiers."""
@@ -64,9 +56,9 @@ def asked(
     ]
 
 
-def no_collection(engine: str) -> IndexHealth:
+def no_collection(engine: str) -> records.IndexHealth:
     """The health of an index that was never opened."""
-    return IndexHealth(
+    return records.IndexHealth(
         ready=False,
         engine=engine,
         collection=None,

@@ -9,15 +9,7 @@ import numpy as np
 from qdrant_client import models
 
 from rayapp.core.vectors import IndexSchema
-from rayapp.index.records import (
-    BM25,
-    DENSE,
-    IndexPoint,
-    PayloadUpdate,
-    PointCopy,
-    StoredPoint,
-    SubQuery,
-)
+from rayapp.index import records
 from rayapp.index.rules.points import VECTOR_HASH
 from rayapp.storage.qdrant import predicate as clauses
 from rayapp.storage.qdrant.points import payload_of, stored_point
@@ -53,7 +45,7 @@ def field_schemas() -> dict[str, FieldSchema]:
 
 
 def vectors_config(schema: IndexSchema) -> dict[str, models.VectorParams]:
-    return {DENSE: models.VectorParams(size=schema.dims, distance=models.Distance.COSINE)}
+    return {records.DENSE: models.VectorParams(size=schema.dims, distance=models.Distance.COSINE)}
 
 
 def graph_config(links: int) -> models.HnswConfigDiff:
@@ -62,7 +54,7 @@ def graph_config(links: int) -> models.HnswConfigDiff:
 
 
 def sparse_config() -> dict[str, models.SparseVectorParams]:
-    return {BM25: models.SparseVectorParams(modifier=models.Modifier.IDF)}
+    return {records.BM25: models.SparseVectorParams(modifier=models.Modifier.IDF)}
 
 
 def stored_schema(config: models.CollectionConfig) -> IndexSchema:
@@ -81,20 +73,20 @@ def layout_problems(config: models.CollectionConfig) -> list[str]:
     problems = []
     dense = _dense_params(config)
     if dense is None:
-        problems.append(f"no vector named {DENSE}")
+        problems.append(f"no vector named {records.DENSE}")
     elif dense.distance != models.Distance.COSINE:
         problems.append(f"distance {dense.distance.value}, wanted Cosine")
-    sparse = (config.params.sparse_vectors or {}).get(BM25)
+    sparse = (config.params.sparse_vectors or {}).get(records.BM25)
     if sparse is None:
-        problems.append(f"no sparse vector named {BM25}")
+        problems.append(f"no sparse vector named {records.BM25}")
     elif sparse.modifier != models.Modifier.IDF:
-        problems.append(f"sparse vector {BM25} without the IDF modifier")
+        problems.append(f"sparse vector {records.BM25} without the IDF modifier")
     return problems
 
 
 def _dense_params(config: models.CollectionConfig) -> models.VectorParams | None:
     vectors = config.params.vectors
-    return vectors.get(DENSE) if isinstance(vectors, dict) else None
+    return vectors.get(records.DENSE) if isinstance(vectors, dict) else None
 
 
 def filter_of(predicate: clauses.Predicate) -> models.Filter:
@@ -122,21 +114,23 @@ def _condition(
     return models.FieldCondition(key=clause.key, range=bounds)
 
 
-def point_of(point: IndexPoint) -> models.PointStruct:
+def point_of(point: records.IndexPoint) -> models.PointStruct:
     vectors: dict[str, Any] = {
-        DENSE: point.dense.tolist(),
-        BM25: models.SparseVector(indices=point.sparse.indices, values=point.sparse.values),
+        records.DENSE: point.dense.tolist(),
+        records.BM25: models.SparseVector(indices=point.sparse.indices, values=point.sparse.values),
     }
     return models.PointStruct(id=point.point_id, vector=vectors, payload=payload_of(point))
 
 
-def copied_point(point: PointCopy, stored: StoredPoint | None) -> IndexPoint | None:
+def copied_point(
+    point: records.PointCopy, stored: records.StoredPoint | None
+) -> records.IndexPoint | None:
     """`point` with the vectors of `stored`; None when they are not of its words."""
     if stored is None or stored.dense is None or stored.sparse is None:
         return None
     if stored.payload.get(VECTOR_HASH) != point.payload[VECTOR_HASH]:
         return None
-    return IndexPoint(
+    return records.IndexPoint(
         point_id=point.point_id,
         dense=stored.dense,
         sparse=stored.sparse,
@@ -145,7 +139,7 @@ def copied_point(point: PointCopy, stored: StoredPoint | None) -> IndexPoint | N
     )
 
 
-def payload_operation(update: PayloadUpdate) -> models.SetPayloadOperation:
+def payload_operation(update: records.PayloadUpdate) -> models.SetPayloadOperation:
     guard = filter_of(clauses.not_newer_than(update.rev, (update.point_id,)))
     payload = {**update.payload, "rev": update.rev}
     return models.SetPayloadOperation(set_payload=models.SetPayload(payload=payload, filter=guard))
@@ -162,14 +156,14 @@ class _Asked(models.QueryRequest):
         return self.model_copy()
 
 
-def query_of(sub_query: SubQuery, predicate: models.Filter) -> models.QueryRequest:
+def query_of(sub_query: records.SubQuery, predicate: models.Filter) -> models.QueryRequest:
     if sub_query.sparse is not None:
-        using = BM25
+        using = records.BM25
         vector: Any = models.SparseVector(
             indices=sub_query.sparse.indices, values=sub_query.sparse.values
         )
     else:
-        using = DENSE
+        using = records.DENSE
         vector = np.asarray(sub_query.dense, dtype=np.float32).tolist()
     return _Asked(
         query=models.NearestQuery(nearest=vector),
@@ -180,7 +174,7 @@ def query_of(sub_query: SubQuery, predicate: models.Filter) -> models.QueryReque
     )
 
 
-def stored_point_of(record: models.Record) -> StoredPoint:
+def stored_point_of(record: models.Record) -> records.StoredPoint:
     return stored_point(record, models.SparseVector)
 
 

@@ -4,22 +4,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, replace
 from datetime import datetime
 
-from rayapp.graphs.records import (
-    ActionIncrement,
-    ActionRow,
-    ContentEdge,
-    ContentNode,
-    Counters,
-    DocumentEffect,
-    DocumentIncrement,
-    EdgeIncrement,
-    Example,
-    KnownSolution,
-    NodeIncrement,
-    RoutingIncrement,
-    RoutingRow,
-    SolutionIncrement,
-)
+from rayapp.graphs import records
 from rayapp.graphs.rules.content import ALIASES, EDGE_GONE, MEMORY_IDS, happened_to, inherited_at
 from rayapp.graphs.rules.routing import added
 from rayapp.learning.rules.graph_effects import MAX_EXAMPLES
@@ -33,19 +18,19 @@ class GraphRows:
     """Every key starts with the user."""
 
     def __init__(self) -> None:
-        self.routing: dict[Key, RoutingRow] = {}
-        self.nodes: dict[Key, ContentNode] = {}
-        self.edges: dict[Key, ContentEdge] = {}
-        self.actions: dict[Key, ActionRow] = {}
-        self.solutions: dict[Key, KnownSolution] = {}
-        self.documents: dict[Key, DocumentEffect] = {}
+        self.routing: dict[Key, records.RoutingRow] = {}
+        self.nodes: dict[Key, records.ContentNode] = {}
+        self.edges: dict[Key, records.ContentEdge] = {}
+        self.actions: dict[Key, records.ActionRow] = {}
+        self.solutions: dict[Key, records.KnownSolution] = {}
+        self.documents: dict[Key, records.DocumentEffect] = {}
 
-    def add_routing(self, user_id: str, change: RoutingIncrement) -> None:
+    def add_routing(self, user_id: str, change: records.RoutingIncrement) -> None:
         if change.counters.uses < 1:
             self._take_routing(user_id, change)
             return
         key, label, at = (user_id, change.concept.key), change.concept.label, to_ms(change.at)
-        row = self.routing.get(key) or RoutingRow(
+        row = self.routing.get(key) or records.RoutingRow(
             concept=change.concept.key,
             label=label,
             tiers={},
@@ -53,7 +38,7 @@ class GraphRows:
             last_seen_at=at,
         )
         unseen = label not in row.aliases and len(row.aliases) < ALIASES
-        before = row.tiers.get(change.tier, Counters())
+        before = row.tiers.get(change.tier, records.Counters())
         self.routing[key] = replace(
             row,
             tiers={**row.tiers, change.tier: added(before, change.counters)},
@@ -63,16 +48,16 @@ class GraphRows:
             examples=_newest(row.examples, change.examples),
         )
 
-    def add_action(self, user_id: str, change: ActionIncrement) -> None:
+    def add_action(self, user_id: str, change: records.ActionIncrement) -> None:
         key, at = _action_key(user_id, change), to_ms(change.at)
         if change.counters.uses < 1:
             self._take_action(key, change)
             return
-        row = self.actions.get(key) or ActionRow(
+        row = self.actions.get(key) or records.ActionRow(
             context_type=change.context_type,
             action=change.action,
             tier=change.tier,
-            counters=Counters(),
+            counters=records.Counters(),
             first_used_at=at,
             last_used_at=at,
         )
@@ -84,11 +69,11 @@ class GraphRows:
             examples=_newest(row.examples, change.examples),
         )
 
-    def add_solution(self, user_id: str, change: SolutionIncrement) -> None:
+    def add_solution(self, user_id: str, change: records.SolutionIncrement) -> None:
         key, at = (user_id, change.problem_hash, change.memory_id), to_ms(change.at)
         if change.count < 1 and not _solved_often(self.solutions.get(key), -change.count):
             return
-        row = self.solutions.get(key) or KnownSolution(
+        row = self.solutions.get(key) or records.KnownSolution(
             problem_hash=change.problem_hash,
             memory_id=change.memory_id,
             point_id=change.point_id,
@@ -103,16 +88,18 @@ class GraphRows:
         if self.solutions[key].success_count <= 0:
             del self.solutions[key]
 
-    def add_document(self, user_id: str, change: DocumentIncrement) -> None:
+    def add_document(self, user_id: str, change: records.DocumentIncrement) -> None:
         key = (user_id, change.doc_id)
         if change.counters.uses < 1 and not (
             key in self.documents and _has(self.documents[key].counters, change.counters)
         ):
             return
-        row = self.documents.get(key) or DocumentEffect(doc_id=change.doc_id, counters=Counters())
+        row = self.documents.get(key) or records.DocumentEffect(
+            doc_id=change.doc_id, counters=records.Counters()
+        )
         self.documents[key] = replace(row, counters=added(row.counters, change.counters))
 
-    def _take_routing(self, user_id: str, change: RoutingIncrement) -> None:
+    def _take_routing(self, user_id: str, change: records.RoutingIncrement) -> None:
         key = (user_id, change.concept.key)
         row = self.routing.get(key)
         before = row.tiers.get(change.tier) if row else None
@@ -124,7 +111,7 @@ class GraphRows:
         if not tiers:
             del self.routing[key]
 
-    def _take_action(self, key: Key, change: ActionIncrement) -> None:
+    def _take_action(self, key: Key, change: records.ActionIncrement) -> None:
         row = self.actions.get(key)
         if row is None or not _has(row.counters, change.counters):
             return
@@ -135,12 +122,12 @@ class GraphRows:
         if counters.uses <= 0:
             del self.actions[key]
 
-    def add_node(self, user_id: str, change: NodeIncrement, at: datetime) -> None:
+    def add_node(self, user_id: str, change: records.NodeIncrement, at: datetime) -> None:
         key, row = (user_id, change.concept.key), self.nodes.get((user_id, change.concept.key))
         if row is None:
             if change.mentions < 1:
                 return
-            row = ContentNode(
+            row = records.ContentNode(
                 node_id=change.concept.key,
                 label=change.concept.label,
                 type=change.concept.type,
@@ -167,13 +154,13 @@ class GraphRows:
         if row.mentions <= 0:
             self._remove_node(user_id, row.node_id)
 
-    def add_edge(self, user_id: str, change: EdgeIncrement, at: datetime) -> None:
+    def add_edge(self, user_id: str, change: records.EdgeIncrement, at: datetime) -> None:
         key = (user_id, change.source, change.target)
         row = self.edges.get(key)
         if row is None:
             if change.weight <= 0:
                 return
-            row = ContentEdge(
+            row = records.ContentEdge(
                 source=change.source,
                 target=change.target,
                 weight=0.0,
@@ -220,7 +207,7 @@ class GraphRows:
         for key, row in list(self.solutions.items()):
             if _is_of(loser, key, row.point_id, row.last_used_at):
                 del self.solutions[key]
-                change = SolutionIncrement(
+                change = records.SolutionIncrement(
                     problem_hash=row.problem_hash,
                     memory_id=winner.memory_id,
                     point_id=winner.point_id,
@@ -246,11 +233,13 @@ class GraphRows:
         return list(dict.fromkeys(pairs))
 
 
-def _action_key(user_id: str, one: ActionIncrement) -> Key:
+def _action_key(user_id: str, one: records.ActionIncrement) -> Key:
     return (user_id, one.context_type, one.action, one.tier or "")
 
 
-def _newest(stored: Sequence[Example], new: Sequence[Example]) -> tuple[Example, ...]:
+def _newest(
+    stored: Sequence[records.Example], new: Sequence[records.Example]
+) -> tuple[records.Example, ...]:
     """The newest few, newest first."""
     found = [*stored, *(replace(example, at=to_ms(example.at)) for example in new)]
     found.sort(key=lambda example: example.memory_id)
@@ -258,17 +247,19 @@ def _newest(stored: Sequence[Example], new: Sequence[Example]) -> tuple[Example,
     return tuple(found[:MAX_EXAMPLES])
 
 
-def _left(stored: Sequence[Example], gone: Sequence[Example]) -> tuple[Example, ...]:
+def _left(
+    stored: Sequence[records.Example], gone: Sequence[records.Example]
+) -> tuple[records.Example, ...]:
     taken = [replace(example, at=to_ms(example.at)) for example in gone]
     return tuple(example for example in stored if example not in taken)
 
 
-def _has(stored: Counters, taken: Counters) -> bool:
+def _has(stored: records.Counters, taken: records.Counters) -> bool:
     """Whether a row has so much to give: one that was cleared since has not."""
     return all(count >= 0 for count in astuple(added(stored, taken)))
 
 
-def _solved_often(stored: KnownSolution | None, count: int) -> bool:
+def _solved_often(stored: records.KnownSolution | None, count: int) -> bool:
     return stored is not None and stored.success_count >= count
 
 
@@ -277,7 +268,7 @@ def _is_of(item: MemoryItem, key: Key, point_id: str, at: datetime) -> bool:
     return (key[0], point_id) == (item.user_id, item.point_id) and happened_to(item, at)
 
 
-def _handed_over(example: Example, winner: MemoryItem) -> Example:
+def _handed_over(example: records.Example, winner: MemoryItem) -> records.Example:
     return replace(
         example,
         memory_id=winner.memory_id,

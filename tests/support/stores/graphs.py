@@ -7,31 +7,8 @@ from datetime import datetime
 from rayapp.core.errors import InvalidInput
 from rayapp.core.runtime import Clock
 from rayapp.core.settings.model import GraphSettings
-from rayapp.graphs.records import (
-    ActionRow,
-    ContentChanges,
-    ContentEdge,
-    ContentNode,
-    ContentStats,
-    Contribution,
-    DocumentEffect,
-    FollowUp,
-    GraphPriors,
-    KnownSolution,
-    OutcomeChanges,
-    RoutingRow,
-)
-from rayapp.graphs.rules.content import (
-    CONTENT_TIERS,
-    JUDGED_BOOKS,
-    JUDGED_OFTEN,
-    PRIOR_ACTIONS,
-    PRIOR_SOLUTIONS,
-    GraphQuota,
-    Refused,
-    admitted_content,
-    admitted_routing,
-)
+from rayapp.graphs import records
+from rayapp.graphs.rules import content
 from rayapp.learning.records import OutcomeEvent
 from rayapp.memory.item import IndexOp, Status, SyncState
 from rayapp.memory.rules.filtering import checked_user
@@ -57,7 +34,7 @@ class InMemoryGraphStore:
         self._clock = clock
         self._caps = settings
         self._rows = GraphRows()
-        self._refused: dict[str, Refused] = {}
+        self._refused: dict[str, content.Refused] = {}
         self._followed: dict[str, datetime] = {}
 
     # --- reads
@@ -69,39 +46,41 @@ class InMemoryGraphStore:
         concepts: Sequence[str],
         context_type: str,
         problem_hash: str | None,
-    ) -> GraphPriors:
+    ) -> records.GraphPriors:
         user_id = checked_user(scope.user_id)
         wanted = dict.fromkeys(concepts)
         routing = [self._rows.routing.get((user_id, key)) for key in wanted]
-        return GraphPriors(
+        return records.GraphPriors(
             routing=tuple(row for row in routing if row is not None),
             nodes=tuple(await self.nodes(scope, list(wanted))),
             actions=tuple(
                 replace(row, examples=())
-                for row in await self.actions(scope, context_type=context_type, limit=PRIOR_ACTIONS)
+                for row in await self.actions(
+                    scope, context_type=context_type, limit=content.PRIOR_ACTIONS
+                )
             ),
-            solutions=tuple(self._solutions(user_id, problem_hash)[:PRIOR_SOLUTIONS]),
-            documents=tuple(self._documents(user_id)[:JUDGED_BOOKS]),
+            solutions=tuple(self._solutions(user_id, problem_hash)[: content.PRIOR_SOLUTIONS]),
+            documents=tuple(self._documents(user_id)[: content.JUDGED_BOOKS]),
         )
 
-    async def top_routing(self, scope: ReadScope, limit: int) -> list[RoutingRow]:
+    async def top_routing(self, scope: ReadScope, limit: int) -> list[records.RoutingRow]:
         user_id = checked_user(scope.user_id)
         found = [row for key, row in self._rows.routing.items() if key[0] == user_id]
         found.sort(key=lambda row: row.last_seen_at, reverse=True)
         return found[: max(0, limit)]
 
-    async def top_nodes(self, scope: ReadScope, limit: int) -> list[ContentNode]:
+    async def top_nodes(self, scope: ReadScope, limit: int) -> list[records.ContentNode]:
         found = self._nodes_of(checked_user(scope.user_id))
         found.sort(key=lambda node: (-node.avg_quality, -node.mentions, node.node_id))
         return found[: max(0, limit)]
 
-    async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[ContentNode]:
+    async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[records.ContentNode]:
         user_id, wanted = checked_user(scope.user_id), set(node_ids)
         return [node for node in self._nodes_of(user_id) if node.node_id in wanted]
 
     async def edges_of(
         self, scope: ReadScope, node_ids: Sequence[str], limit: int
-    ) -> list[ContentEdge]:
+    ) -> list[records.ContentEdge]:
         user_id, ends = checked_user(scope.user_id), set(node_ids)
         found = [
             edge for edge in self._edges_of(user_id) if edge.source in ends or edge.target in ends
@@ -111,7 +90,7 @@ class InMemoryGraphStore:
 
     async def actions(
         self, scope: ReadScope, *, context_type: str | None, limit: int
-    ) -> list[ActionRow]:
+    ) -> list[records.ActionRow]:
         user_id = checked_user(scope.user_id)
         found = [
             row
@@ -121,18 +100,18 @@ class InMemoryGraphStore:
         found.sort(key=lambda row: (-row.counters.uses, row.action, row.tier or ""))
         return found[: max(0, limit)]
 
-    async def stats(self, scope: ReadScope) -> ContentStats:
+    async def stats(self, scope: ReadScope) -> records.ContentStats:
         user_id = checked_user(scope.user_id)
         nodes, edges = self._nodes_of(user_id), self._edges_of(user_id)
         times = [node.last_seen_at for node in nodes] + [edge.last_seen_at for edge in edges]
-        return ContentStats(
+        return records.ContentStats(
             nodes=len(nodes), edges=len(edges), last_updated_at=max(times, default=None)
         )
 
     # --- settling
 
     async def settle_outcomes(
-        self, events: Sequence[OutcomeEvent], changes: OutcomeChanges
+        self, events: Sequence[OutcomeEvent], changes: records.OutcomeChanges
     ) -> bool:
         if not events:
             return True
@@ -143,8 +122,8 @@ class InMemoryGraphStore:
         if not self._outcomes.settle_graph(events):
             return False
         known = frozenset(key[1] for key in self._rows.routing if key[0] == user_id)
-        room = GraphQuota(known, self._caps.max_concepts - len(known))
-        for routing in admitted_routing(changes.routing, room):
+        room = content.GraphQuota(known, self._caps.max_concepts - len(known))
+        for routing in content.admitted_routing(changes.routing, room):
             self._rows.add_routing(user_id, routing)
         for action in changes.actions:
             self._rows.add_action(user_id, action)
@@ -155,16 +134,19 @@ class InMemoryGraphStore:
         return True
 
     async def settle_content(
-        self, done: FollowUp, contribution: Contribution, changes: ContentChanges
+        self,
+        done: records.FollowUp,
+        contribution: records.Contribution,
+        changes: records.ContentChanges,
     ) -> bool:
         user_id, point_id = checked_user(done.item.user_id), done.item.point_id
         row = self._items.get(point_id)
         if row is None or not _as_read(row, done):
             return False
-        admitted, self._refused[point_id] = admitted_content(
+        admitted, self._refused[point_id] = content.admitted_content(
             changes,
             contribution,
-            self._refused.get(point_id, Refused()),
+            self._refused.get(point_id, content.Refused()),
             self._room(self._nodes_of(user_id), self._caps.max_nodes),
             self._room(self._edges_of(user_id), self._caps.max_edges),
         )
@@ -182,7 +164,7 @@ class InMemoryGraphStore:
 
     # --- follow-ups
 
-    async def follow_ups(self, limit: int) -> list[FollowUp]:
+    async def follow_ups(self, limit: int) -> list[records.FollowUp]:
         now = self._now()
         due = [
             (row.follow_up_at, row)
@@ -191,7 +173,7 @@ class InMemoryGraphStore:
         ]
         due.sort(key=lambda pair: pair[0])
         return [
-            FollowUp(item=row.item, contributed=row.contributed or Contribution())
+            records.FollowUp(item=row.item, contributed=row.contributed or records.Contribution())
             for _, row in due[: max(0, limit)]
         ]
 
@@ -206,7 +188,7 @@ class InMemoryGraphStore:
             row
             for row in self._items.values()
             if row.item.user_id == user_id
-            and row.item.tier in CONTENT_TIERS
+            and row.item.tier in content.CONTENT_TIERS
             and row.item.status is Status.ACTIVE
             and row.contributed is None
             and row.item.attached_to is None
@@ -248,13 +230,13 @@ class InMemoryGraphStore:
     def _now(self) -> datetime:
         return to_ms(self._clock.now())
 
-    def _nodes_of(self, user_id: str) -> list[ContentNode]:
+    def _nodes_of(self, user_id: str) -> list[records.ContentNode]:
         return [node for key, node in self._rows.nodes.items() if key[0] == user_id]
 
-    def _edges_of(self, user_id: str) -> list[ContentEdge]:
+    def _edges_of(self, user_id: str) -> list[records.ContentEdge]:
         return [edge for key, edge in self._rows.edges.items() if key[0] == user_id]
 
-    def _solutions(self, user_id: str, problem_hash: str | None) -> list[KnownSolution]:
+    def _solutions(self, user_id: str, problem_hash: str | None) -> list[records.KnownSolution]:
         found = [
             row
             for key, row in self._rows.solutions.items()
@@ -262,30 +244,32 @@ class InMemoryGraphStore:
         ]
         return sorted(found, key=lambda row: (-row.success_count, row.memory_id))
 
-    def _documents(self, user_id: str) -> list[DocumentEffect]:
+    def _documents(self, user_id: str) -> list[records.DocumentEffect]:
         found = [
             row
             for key, row in self._rows.documents.items()
-            if key[0] == user_id and row.counters.uses >= JUDGED_OFTEN
+            if key[0] == user_id and row.counters.uses >= content.JUDGED_OFTEN
         ]
         return sorted(found, key=lambda row: (-row.counters.uses, row.doc_id))
 
     @staticmethod
-    def _room(rows: Sequence[ContentNode] | Sequence[ContentEdge], cap: int) -> GraphQuota:
+    def _room(
+        rows: Sequence[records.ContentNode] | Sequence[records.ContentEdge], cap: int
+    ) -> content.GraphQuota:
         known = frozenset(
-            row.node_id if isinstance(row, ContentNode) else (row.source, row.target)
+            row.node_id if isinstance(row, records.ContentNode) else (row.source, row.target)
             for row in rows
         )
-        return GraphQuota(known, cap - len(known))
+        return content.GraphQuota(known, cap - len(known))
 
 
-def _as_read(row: Row, done: FollowUp) -> bool:
+def _as_read(row: Row, done: records.FollowUp) -> bool:
     """Whether the row is still due, in the version and with the contribution that was read."""
     return (
         row.follow_up_at is not None
         and row.item.user_id == done.item.user_id
         and (row.item.version, row.item.status) == (done.item.version, done.item.status)
-        and (row.contributed or Contribution()) == done.contributed
+        and (row.contributed or records.Contribution()) == done.contributed
     )
 
 

@@ -7,15 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from rayapp.admin.ports import (
-    AgedRows,
-    CollectionSize,
-    Compaction,
-    LegacyFact,
-    RetentionKind,
-    RetentionLimit,
-    SessionUser,
-)
+from rayapp.admin import ports
 from rayapp.admin.rules import SESSION_USER
 from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import SYSTEM_USER
@@ -41,21 +33,23 @@ class InMemoryHousekeeping:
         self._items = items._rows
         self._tables: dict[str, Rows] = {ITEMS: self._items, **tables}
 
-    async def sizes(self) -> list[CollectionSize]:
+    async def sizes(self) -> list[ports.CollectionSize]:
         return [
-            CollectionSize(name=name, count=len(rows), size_bytes=0, storage_bytes=0)
+            ports.CollectionSize(name=name, count=len(rows), size_bytes=0, storage_bytes=0)
             for name, rows in sorted(self._tables.items())
         ]
 
-    async def compact(self, collection: str, timeout_s: float) -> Compaction:
+    async def compact(self, collection: str, timeout_s: float) -> ports.Compaction:
         self._known(collection)
-        return Compaction(collection=collection, before_bytes=0, after_bytes=0)
+        return ports.Compaction(collection=collection, before_bytes=0, after_bytes=0)
 
-    async def aged(self, limit: RetentionLimit, held: Collection[str]) -> list[AgedRows]:
+    async def aged(
+        self, limit: ports.RetentionLimit, held: Collection[str]
+    ) -> list[ports.AgedRows]:
         if limit.memories is not None:
             items = (row.item for row in self._items.values())
             users = [item.user_id for item in items if matches(item, limit.memories)]
-        elif limit.kind is RetentionKind.CONVERSATIONS:
+        elif limit.kind is ports.RetentionKind.CONVERSATIONS:
             rows = self._conversations.items()
             users = [key[0] for key, row in rows if row.last_at < limit.before]
         else:
@@ -63,16 +57,16 @@ class InMemoryHousekeeping:
             open_ = (book for book in books if book.attached_to is None)
             users = [book.user_id for book in open_ if book.uploaded_at < limit.before]
         counts = Counter(user for user in users if user not in {*held, SYSTEM_USER})
-        return [AgedRows(user_id=user, rows=rows) for user, rows in sorted(counts.items())]
+        return [ports.AgedRows(user_id=user, rows=rows) for user, rows in sorted(counts.items())]
 
-    async def session_users(self) -> list[SessionUser]:
+    async def session_users(self) -> list[ports.SessionUser]:
         by_user: dict[str, list[MemoryItem]] = {}
         for row in self._items.values():
             known = re.fullmatch(SESSION_USER, row.item.user_id)
             if known and row.item.status is not Status.DELETED:
                 by_user.setdefault(row.item.user_id, []).append(row.item)
         found = [
-            SessionUser(
+            ports.SessionUser(
                 user_id=user_id,
                 memories=len(items),
                 last_change=max(item.updated_at for item in items),
@@ -107,12 +101,12 @@ class InMemoryLegacyBank:
     """Implements `admin.ports.LegacyBank` over rows that a test sets."""
 
     def __init__(self) -> None:
-        self.stored: dict[str, list[LegacyFact]] = {}
+        self.stored: dict[str, list[ports.LegacyFact]] = {}
 
     async def total(self, scope: ReadScope) -> int:
         return len(self.stored.get(checked_user(scope.user_id), []))
 
-    async def rows(self, scope: ReadScope) -> AsyncIterator[LegacyFact]:
+    async def rows(self, scope: ReadScope) -> AsyncIterator[ports.LegacyFact]:
         for fact in sorted(
             self.stored.get(checked_user(scope.user_id), []), key=lambda one: one.raw_id
         ):

@@ -14,15 +14,7 @@ import numpy as np
 from rayapp.core.errors import Conflict, IndexDown, NotFound
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
-from rayapp.index.records import (
-    IndexHealth,
-    IndexPoint,
-    PayloadUpdate,
-    PointCopy,
-    ScoredPoint,
-    StoredPoint,
-    SubQuery,
-)
+from rayapp.index import records
 from rayapp.index.rules.points import (
     PASSAGE,
     VECTOR_HASH,
@@ -47,7 +39,7 @@ Payload = dict[str, Any]
 class _Collection:
     schema: IndexSchema
     needs_rebuild: bool
-    points: dict[str, IndexPoint] = field(default_factory=dict)
+    points: dict[str, records.IndexPoint] = field(default_factory=dict)
 
 
 class InMemoryIndex:
@@ -65,7 +57,9 @@ class InMemoryIndex:
             self._target = name
         check_schema(self._target, self._collections[self._target].schema, schema)
 
-    async def upsert(self, points: Sequence[IndexPoint], *, collection: str | None = None) -> None:
+    async def upsert(
+        self, points: Sequence[records.IndexPoint], *, collection: str | None = None
+    ) -> None:
         rows = self._rows(collection)
         for point in checked_points(points, rows.schema):
             known = rows.points.get(point.point_id)
@@ -77,10 +71,10 @@ class InMemoryIndex:
                 )
 
     async def copy(
-        self, points: Sequence[PointCopy], *, source: str, collection: str | None = None
+        self, points: Sequence[records.PointCopy], *, source: str, collection: str | None = None
     ) -> list[str]:
         rows, origin = self._rows(collection), self._rows(source)
-        found, left = list[IndexPoint](), list[str]()
+        found, left = list[records.IndexPoint](), list[str]()
         for point in checked_copies(points):
             old = origin.points.get(point.point_id)
             fits = old is not None and old.payload.get(VECTOR_HASH) == point.payload[VECTOR_HASH]
@@ -91,7 +85,7 @@ class InMemoryIndex:
         await self.upsert(found, collection=collection)
         return left
 
-    async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None:
+    async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None:
         rows = self._rows(None)
         for update in checked_updates(updates):
             known = rows.points.get(update.point_id)
@@ -116,10 +110,10 @@ class InMemoryIndex:
         self,
         scope: ReadScope,
         where: ItemFilter,
-        sub_queries: Sequence[SubQuery],
+        sub_queries: Sequence[records.SubQuery],
         *,
         collection: str | None = None,
-    ) -> list[list[ScoredPoint]]:
+    ) -> list[list[records.ScoredPoint]]:
         rows = self._rows(collection)
         found = [p for p in rows.points.values() if _readable(scope, p) and _kept(where, p)]
         return [
@@ -134,7 +128,7 @@ class InMemoryIndex:
         with_vectors: bool = False,
         keys: Sequence[str] | None = None,
         collection: str | None = None,
-    ) -> list[StoredPoint]:
+    ) -> list[records.StoredPoint]:
         points = self._rows(collection).points
         ids = [i for i in checked_ids(point_ids) if i in points]
         return [_stored(points[i], with_vectors, keys) for i in ids]
@@ -148,7 +142,7 @@ class InMemoryIndex:
         keys: Sequence[str] | None = None,
         with_vectors: bool = False,
         collection: str | None = None,
-    ) -> tuple[list[StoredPoint], str | None]:
+    ) -> tuple[list[records.StoredPoint], str | None]:
         points = self._rows(collection).points
         start = checked_ids([after])[0] if after is not None else ""
         end = checked_ids([until])[0] if until is not None else None
@@ -200,9 +194,9 @@ class InMemoryIndex:
     async def rebuilt(self) -> None:
         self._rows(None).needs_rebuild = False
 
-    async def health(self) -> IndexHealth:
+    async def health(self) -> records.IndexHealth:
         rows = self._collections.get(self._target or "")
-        return IndexHealth(
+        return records.IndexHealth(
             ready=rows is not None,
             engine="memory",
             collection=self._target,
@@ -224,9 +218,9 @@ class InMemoryIndex:
 
 
 def _stored(
-    point: IndexPoint, with_vectors: bool, keys: Sequence[str] | None = None
-) -> StoredPoint:
-    return StoredPoint(
+    point: records.IndexPoint, with_vectors: bool, keys: Sequence[str] | None = None
+) -> records.StoredPoint:
+    return records.StoredPoint(
         point_id=point.point_id,
         payload={k: v for k, v in point.payload.items() if keys is None or k in keys},
         dense=point.dense if with_vectors else None,
@@ -234,7 +228,7 @@ def _stored(
     )
 
 
-def _readable(scope: ReadScope, point: IndexPoint) -> bool:
+def _readable(scope: ReadScope, point: records.IndexPoint) -> bool:
     owner = point.payload["user_id"]
     if owner == scope.user_id:
         return True
@@ -242,7 +236,7 @@ def _readable(scope: ReadScope, point: IndexPoint) -> bool:
     return scope.include_shared and owner == SYSTEM_USER and shared
 
 
-def _kept(where: ItemFilter, point: IndexPoint) -> bool:
+def _kept(where: ItemFilter, point: records.IndexPoint) -> bool:
     payload = point.payload
     return all(
         (
@@ -309,8 +303,8 @@ def _in_time(where: ItemFilter, payload: Payload) -> bool:
 
 
 def _ranked(
-    rows: _Collection, found: Sequence[IndexPoint], sub_query: SubQuery
-) -> list[ScoredPoint]:
+    rows: _Collection, found: Sequence[records.IndexPoint], sub_query: records.SubQuery
+) -> list[records.ScoredPoint]:
     mine = [p for p in found if _in_tiers(sub_query.tiers, p.payload)]
     if sub_query.dense is not None:
         scored = _cosines(mine, sub_query.dense)
@@ -319,14 +313,14 @@ def _ranked(
     return sorted(scored, key=lambda hit: (-hit.score, hit.point_id))[: sub_query.limit]
 
 
-def _cosines(points: Sequence[IndexPoint], query: Vector) -> list[ScoredPoint]:
+def _cosines(points: Sequence[records.IndexPoint], query: Vector) -> list[records.ScoredPoint]:
     unit = query / np.linalg.norm(query)
-    return [ScoredPoint(p.point_id, float(p.dense @ unit)) for p in points]
+    return [records.ScoredPoint(p.point_id, float(p.dense @ unit)) for p in points]
 
 
 def _bm25(
-    rows: _Collection, points: Sequence[IndexPoint], query: SparseVector
-) -> list[ScoredPoint]:
+    rows: _Collection, points: Sequence[records.IndexPoint], query: SparseVector
+) -> list[records.ScoredPoint]:
     """Points that share a term; IDF over all stored points, as the engine's modifier does."""
     total = len(rows.points)
     df = Counter(index for p in rows.points.values() for index in p.sparse.indices)
@@ -339,5 +333,5 @@ def _bm25(
         shared = [(i, v) for i, v in zip(p.sparse.indices, p.sparse.values, strict=True)]
         parts = [weights[i] * v for i, v in shared if i in weights]
         if parts:
-            hits.append(ScoredPoint(p.point_id, sum(parts)))
+            hits.append(records.ScoredPoint(p.point_id, sum(parts)))
     return hits

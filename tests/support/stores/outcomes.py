@@ -9,29 +9,7 @@ from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.runtime import Clock
 from rayapp.learning.ports import OutcomeLimits, OutcomesOf
 from rayapp.learning.records import AppliedOutcome, Effect, OutcomeEvent
-from rayapp.learning.rules.outcomes import (
-    GUEST_MEMORY_WINDOW,
-    GuestLimits,
-    OutcomePlan,
-    Target,
-    apply_outcome,
-    check_same,
-    guest_limits,
-    plan_outcome,
-    recorded,
-)
-from rayapp.learning.rules.verdicts import (
-    Taking,
-    counts,
-    everything,
-    given_back,
-    movement,
-    replacement,
-    standing,
-    taken_back,
-    withdrawing,
-    withdrawn_key,
-)
+from rayapp.learning.rules import outcomes, verdicts
 from rayapp.memory.item import MemoryItem, Outcome, Status, point_id_of
 from rayapp.memory.rules.creation import dedup_scope
 from rayapp.memory.rules.filtering import checked_user
@@ -71,18 +49,18 @@ class InMemoryOutcomeStore:
         key = (checked_user(event.user_id), event.idempotency_key)
         first = self._events.get(key)
         if first is not None:
-            check_same(first.event, event)
+            outcomes.check_same(first.event, event)
             return first.event, True
         found = {name: t for name in event.memory_ids if (t := self._target(event.user_id, name))}
         guest = None if event.owner else self._guest(event, limits)
-        plan = plan_outcome(event, found, guest=guest, strict=strict)
+        plan = outcomes.plan_outcome(event, found, guest=guest, strict=strict)
         if plan.closes_turn and event.receipt_id is not None:
             self._close_turn(event, event.receipt_id, limits, plan)
         self._replace(event, found, plan)
         applied = {target.point_id: self._apply(event, target) for target in plan.targets}
-        done = recorded(event, plan, applied)
+        done = outcomes.recorded(event, plan, applied)
         owed: set[Effect] = set()
-        if counts(done):
+        if verdicts.counts(done):
             owed.add("graph")
         if done.applied:
             owed.add("promotion")
@@ -141,7 +119,7 @@ class InMemoryOutcomeStore:
         failed.sort(key=lambda event: (event.at, event.idempotency_key), reverse=True)
         newest: dict[str, OutcomeEvent] = {}
         for event in failed:
-            for one in standing(event, event.withdrawn).applied:
+            for one in verdicts.standing(event, event.withdrawn).applied:
                 newest.setdefault(one.point_id, event)
         chosen = {newest[p].idempotency_key for p in point_ids if p in newest}
         return [event for event in failed if event.idempotency_key in chosen]
@@ -171,10 +149,10 @@ class InMemoryOutcomeStore:
 
     def _take_back(self, row: EventRow, at: datetime) -> None:
         event = row.event
-        takings, whole = everything(event)
-        changed, owes = withdrawing(event, whole, owes="graph" in row.owed)
+        takings, whole = verdicts.everything(event)
+        changed, owes = verdicts.withdrawing(event, whole, owes="graph" in row.owed)
         row.taken = event.idempotency_key
-        key = withdrawn_key(event.idempotency_key, uuid.uuid4().hex)
+        key = verdicts.withdrawn_key(event.idempotency_key, uuid.uuid4().hex)
         del self._events[event.user_id, event.idempotency_key]
         row.event = replace(changed, idempotency_key=key)
         self._events[event.user_id, key] = row
@@ -183,7 +161,7 @@ class InMemoryOutcomeStore:
         for taking in takings:
             self._gives_back(event.user_id, taking, at)
 
-    def _gives_back(self, user_id: str, taking: Taking, at: datetime) -> None:
+    def _gives_back(self, user_id: str, taking: verdicts.Taking, at: datetime) -> None:
         held = self._items._rows.get(taking.applied.point_id)
         if held is not None and held.item.merged_into is not None:
             held = self._items._rows.get(point_id_of(user_id, held.item.merged_into))
@@ -194,17 +172,18 @@ class InMemoryOutcomeStore:
             row.event
             for row in self._events.values()
             if any(
-                one.point_id == point for one in standing(row.event, row.event.withdrawn).applied
+                one.point_id == point
+                for one in verdicts.standing(row.event, row.event.withdrawn).applied
             )
         ]
         last = max(others, key=lambda one: one.at, default=None)
-        held.hold(given_back(held.item, (taking,), last, at), at)
+        held.hold(verdicts.given_back(held.item, (taking,), last, at), at)
 
     def _owing(self, event: OutcomeEvent, effect: Effect) -> EventRow | None:
         row = self._events.get((event.user_id, event.idempotency_key))
         return row if row is not None and effect in row.owed else None
 
-    def _target(self, user_id: str, name: str) -> Target | None:
+    def _target(self, user_id: str, name: str) -> outcomes.Target | None:
         item = self._living(user_id, name)
         if item is None:
             item = self._living(SYSTEM_USER, name)
@@ -215,7 +194,7 @@ class InMemoryOutcomeStore:
             if item is None:
                 return None
         book = item.tier is Tier.BOOKS
-        return Target(
+        return outcomes.Target(
             memory_id=item.memory_id,
             point_id=item.point_id,
             tier=item.tier,
@@ -229,18 +208,18 @@ class InMemoryOutcomeStore:
             return None
         return row.item
 
-    def _guest(self, event: OutcomeEvent, limits: OutcomeLimits) -> GuestLimits:
+    def _guest(self, event: OutcomeEvent, limits: OutcomeLimits) -> outcomes.GuestLimits:
         receipt = self._receipts.held(event.user_id, event.receipt_id or "")
         if receipt is None or receipt.principal != event.principal:
-            return GuestLimits()
+            return outcomes.GuestLimits()
         past = [
             (row.event.at, tuple(one.point_id for one in row.event.applied))
             for row in self._events.values()
             if row.event.user_id == event.user_id
             and row.event.principal == event.principal
-            and row.event.at > event.at - GUEST_MEMORY_WINDOW
+            and row.event.at > event.at - outcomes.GUEST_MEMORY_WINDOW
         ]
-        return guest_limits(
+        return outcomes.guest_limits(
             (shown.memory_id for shown in receipt.shown),
             self._judged.get(receipt.receipt_id, ()),
             past,
@@ -249,32 +228,38 @@ class InMemoryOutcomeStore:
         )
 
     def _close_turn(
-        self, event: OutcomeEvent, receipt_id: str, limits: OutcomeLimits, plan: OutcomePlan
+        self,
+        event: OutcomeEvent,
+        receipt_id: str,
+        limits: OutcomeLimits,
+        plan: outcomes.OutcomePlan,
     ) -> None:
         keep_until = to_ms(limits.keep_receipt_until)
         self._receipts.scored(event.user_id, receipt_id, event.at, keep_until)
         if not event.owner:
             self._judged.setdefault(receipt_id, set()).update(plan.points)
 
-    def _replace(self, event: OutcomeEvent, found: Mapping[str, Target], plan: OutcomePlan) -> None:
+    def _replace(
+        self, event: OutcomeEvent, found: Mapping[str, outcomes.Target], plan: outcomes.OutcomePlan
+    ) -> None:
         """Take back what the verdicts before this one did to its items."""
         known = [self._events.get((event.user_id, key)) for key in event.replaces or ()]
         rows = {row.event.idempotency_key: row for row in known if row}
-        change = replacement([row.event for row in rows.values()], event, found, plan)
+        change = verdicts.replacement([row.event for row in rows.values()], event, found, plan)
         now = to_ms(self._clock.now())
         for point_id, takings in change.takings.items():
             held = self._items._rows[point_id]
-            held.hold(taken_back(held.item, takings, event.at), now)
+            held.hold(verdicts.taken_back(held.item, takings, event.at), now)
         for key, taken in change.withdrawn.items():
             row = rows[key]
-            row.event, owes = withdrawing(row.event, taken, owes="graph" in row.owed)
+            row.event, owes = verdicts.withdrawing(row.event, taken, owes="graph" in row.owed)
             row.owed.discard("graph")
             row.owed.update({"graph"} if owes else ())
 
-    def _apply(self, event: OutcomeEvent, target: Target) -> AppliedOutcome:
+    def _apply(self, event: OutcomeEvent, target: outcomes.Target) -> AppliedOutcome:
         row, now = self._items._rows[target.point_id], to_ms(self._clock.now())
-        item = apply_outcome(row.item, event.outcome, event.at, now)
+        item = outcomes.apply_outcome(row.item, event.outcome, event.at, now)
         before = row.item
         row.hold(item, now)
         applied = applied_to(item, doc_id=item.source.doc_id)
-        return applied if event.replaces is None else movement(before, event, applied)
+        return applied if event.replaces is None else verdicts.movement(before, event, applied)

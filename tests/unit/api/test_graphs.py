@@ -10,16 +10,7 @@ import httpx
 import pytest
 
 from rayapp.api.app import ROUTES
-from rayapp.graphs.records import (
-    ActionRow,
-    Counters,
-    Example,
-    GraphEdgeView,
-    GraphListing,
-    GraphNodeView,
-    GraphView,
-    RoutingRow,
-)
+from rayapp.graphs import records
 from rayapp.memory.item import Outcome, Stats
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import ReadScope
@@ -32,7 +23,7 @@ from tests.unit.api.serving import client_of, settings_with
 BANK = "/api/memory/memory-bank"
 KG = "/api/memory/kg"
 SHAPES = {f"{one.method} {one.path}": one.answer for one in ROUTES}
-GOOD = Counters(uses=4, worked=3, failed=1)
+GOOD = records.Counters(uses=4, worked=3, failed=1)
 
 
 @pytest.fixture
@@ -125,15 +116,15 @@ class Rows:
         self.asked: list[Any] = []
         self.rows = (
             self.row("old", GOOD, now - timedelta(days=30)),
-            self.row("new", Counters(uses=1, failed=1), now),
+            self.row("new", records.Counters(uses=1, failed=1), now),
         )
         self.nodes = (
             self.node("content_old", "Old", 0.9, now - timedelta(days=40)),
             self.node("content_tea", "Tea", 0.8, now - timedelta(days=3)),
         )
 
-    def row(self, key: str, counters: Counters, at: Any) -> RoutingRow:
-        return RoutingRow(
+    def row(self, key: str, counters: records.Counters, at: Any) -> records.RoutingRow:
+        return records.RoutingRow(
             concept=key,
             label=key.title(),
             tiers={Tier.BOOKS: counters},
@@ -141,8 +132,8 @@ class Rows:
             last_seen_at=at,
         )
 
-    def node(self, node_id: str, label: str, score: float, at: Any) -> GraphNodeView:
-        return GraphNodeView(
+    def node(self, node_id: str, label: str, score: float, at: Any) -> records.GraphNodeView:
+        return records.GraphNodeView(
             id=node_id,
             concept=label,
             type="content",
@@ -154,17 +145,19 @@ class Rows:
             last_used=at,
         )
 
-    async def concepts(self, scope: ReadScope, limit: int) -> tuple[RoutingRow, ...]:
+    async def concepts(self, scope: ReadScope, limit: int) -> tuple[records.RoutingRow, ...]:
         return self.rows
 
-    async def picture(self, scope: ReadScope, mode: str) -> GraphView:
+    async def picture(self, scope: ReadScope, mode: str) -> records.GraphView:
         nodes = self.nodes if mode != "routing" else ()
-        return GraphView(nodes=nodes, edges=(GraphEdgeView("content_old", "content_tea", 2.0),))
+        return records.GraphView(
+            nodes=nodes, edges=(records.GraphEdgeView("content_old", "content_tea", 2.0),)
+        )
 
     async def listing(
         self, scope: ReadScope, mode: str, *, concepts: int, actions: int
-    ) -> GraphListing:
-        return GraphListing(
+    ) -> records.GraphListing:
+        return records.GraphListing(
             concepts=await self.concepts(scope, concepts),
             picture=await self.picture(scope, mode),
             actions=await self.actions(scope, context_type=None, limit=actions),
@@ -172,17 +165,17 @@ class Rows:
 
     async def actions(
         self, scope: ReadScope, *, context_type: str | None, limit: int
-    ) -> tuple[ActionRow, ...]:
+    ) -> tuple[records.ActionRow, ...]:
         self.asked.append(context_type)
         return (
-            self.action(Tier.BOOKS, Counters(uses=2, worked=2), 2),
-            self.action(Tier.WORKING, Counters(uses=2, failed=1, partial=1), 1),
+            self.action(Tier.BOOKS, records.Counters(uses=2, worked=2), 2),
+            self.action(Tier.WORKING, records.Counters(uses=2, failed=1, partial=1), 1),
         )
 
-    def action(self, tier: Tier, counters: Counters, days: int) -> ActionRow:
+    def action(self, tier: Tier, counters: records.Counters, days: int) -> records.ActionRow:
         at = STORED_AT - timedelta(days=days)
         examples = tuple(
-            Example(
+            records.Example(
                 memory_id=f"{tier}-{n}",
                 point_id=f"p-{tier}-{n}",
                 tier=tier,
@@ -191,7 +184,7 @@ class Rows:
             )
             for n in range(4)
         )
-        return ActionRow(
+        return records.ActionRow(
             context_type="coding_help",
             action="search_memory",
             tier=tier,

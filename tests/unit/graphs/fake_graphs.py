@@ -9,15 +9,7 @@ from rayapp.core.errors import RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.load import load_settings
-from rayapp.graphs.records import (
-    ActionRow,
-    ContentEdge,
-    ContentNode,
-    ContentStats,
-    GraphPriors,
-    KnownSolution,
-    RoutingRow,
-)
+from rayapp.graphs import records
 from rayapp.memory.scope import ReadScope, WriteScope
 from tests.support.clock import FakeClock
 
@@ -50,18 +42,18 @@ class Counting:
 class GraphRows:
     """The reads of `GraphStore` for the user `dana`; other users have no graph."""
 
-    routing: list[RoutingRow] = field(default_factory=list)
-    content: list[ContentNode] = field(default_factory=list)
-    edges: list[ContentEdge] = field(default_factory=list)
-    used: list[ActionRow] = field(default_factory=list)
-    solutions: list[KnownSolution] = field(default_factory=list)
+    routing: list[records.RoutingRow] = field(default_factory=list)
+    content: list[records.ContentNode] = field(default_factory=list)
+    edges: list[records.ContentEdge] = field(default_factory=list)
+    used: list[records.ActionRow] = field(default_factory=list)
+    solutions: list[records.KnownSolution] = field(default_factory=list)
     asked: dict[str, Any] = field(default_factory=dict)
 
-    async def priors(self, scope: ReadScope, **asked: Any) -> GraphPriors:
+    async def priors(self, scope: ReadScope, **asked: Any) -> records.GraphPriors:
         self.asked, concepts = asked, asked["concepts"]
         if scope.user_id != "dana":
-            return GraphPriors()
-        return GraphPriors(
+            return records.GraphPriors()
+        return records.GraphPriors(
             routing=tuple(row for row in self.routing if row.concept in concepts),
             nodes=tuple(row for row in self.content if row.node_id in concepts),
             actions=tuple(row for row in self.used if row.context_type == asked["context_type"]),
@@ -70,34 +62,36 @@ class GraphRows:
             ),
         )
 
-    async def top_routing(self, scope: ReadScope, limit: int) -> list[RoutingRow]:
+    async def top_routing(self, scope: ReadScope, limit: int) -> list[records.RoutingRow]:
         found = sorted(self.routing, key=lambda row: row.last_seen_at, reverse=True)
         return found[:limit] if scope.user_id == "dana" else []
 
-    async def top_nodes(self, scope: ReadScope, limit: int) -> list[ContentNode]:
+    async def top_nodes(self, scope: ReadScope, limit: int) -> list[records.ContentNode]:
         found = sorted(self.content, key=lambda row: (-row.avg_quality, row.node_id))
         return found[:limit] if scope.user_id == "dana" else []
 
-    async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[ContentNode]:
+    async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[records.ContentNode]:
         found = [row for row in self.content if row.node_id in node_ids]
         return found if scope.user_id == "dana" else []
 
     async def edges_of(
         self, scope: ReadScope, node_ids: Sequence[str], limit: int
-    ) -> list[ContentEdge]:
+    ) -> list[records.ContentEdge]:
         found = [row for row in self.edges if {row.source, row.target} & set(node_ids)]
         found.sort(key=lambda row: -row.weight)
         return found[:limit] if scope.user_id == "dana" else []
 
     async def actions(
         self, scope: ReadScope, *, context_type: str | None, limit: int
-    ) -> list[ActionRow]:
+    ) -> list[records.ActionRow]:
         found = [row for row in self.used if context_type in (None, row.context_type)]
         found.sort(key=lambda row: -row.counters.uses)
         return found[:limit] if scope.user_id == "dana" else []
 
-    async def stats(self, scope: ReadScope) -> ContentStats:
-        return ContentStats(nodes=len(self.content), edges=len(self.edges), last_updated_at=None)
+    async def stats(self, scope: ReadScope) -> records.ContentStats:
+        return records.ContentStats(
+            nodes=len(self.content), edges=len(self.edges), last_updated_at=None
+        )
 
     async def ask_follow_up(self, scope: WriteScope, limit: int, *, dry_run: bool) -> int:
         self.asked = {"limit": limit, "dry_run": dry_run}

@@ -6,16 +6,9 @@ from collections.abc import AsyncIterator, Callable
 import numpy as np
 import pytest
 
+from rayapp.core import errors
 from rayapp.core.batching import BackendTraits
 from rayapp.core.breaker import Breaker, BreakerPolicy, BreakerState
-from rayapp.core.errors import (
-    BadVector,
-    ConfigError,
-    DeadlineExceeded,
-    EmbedderDown,
-    InvalidInput,
-    Overloaded,
-)
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings
@@ -108,7 +101,7 @@ class TestUnitVector:
     )
     def test_has_length_one(self, values: list[float]) -> None:
         vector = unit_vector(np.array(values, dtype=np.float32), 2)
-        assert not isinstance(vector, BadVector)
+        assert not isinstance(vector, errors.BadVector)
         assert vector == pytest.approx([0.6, 0.8], abs=1e-6)
         assert vector.dtype == np.float32
 
@@ -118,7 +111,7 @@ class TestUnitVector:
          [float("inf"), 1.0], [[1.0, 2.0]]],
     )  # fmt: skip
     def test_refused(self, values: list[float]) -> None:
-        assert isinstance(unit_vector(np.array(values, dtype=np.float32), 2), BadVector)
+        assert isinstance(unit_vector(np.array(values, dtype=np.float32), 2), errors.BadVector)
 
 
 class TestBatches:
@@ -156,7 +149,7 @@ class TestBatches:
 
     async def test_a_lone_text_has_the_limits_of_a_batch(self, make: Make) -> None:
         bench = make(gathers=False, delay_s=0.2)
-        with pytest.raises(EmbedderDown) as late:
+        with pytest.raises(errors.EmbedderDown) as late:
             await bench.one("question", timeout_s=0.02)
         assert late.value.code == "embedder_timeout"
         first = asyncio.ensure_future(bench.one("one"))
@@ -201,7 +194,7 @@ class TestBadTexts:
         good, bad = await asyncio.gather(
             bench.one("good"), bench.one("bad"), return_exceptions=True
         )
-        assert isinstance(bad, BadVector)
+        assert isinstance(bad, errors.BadVector)
         assert not isinstance(good, BaseException)
         assert len(bench.backend.calls) == 1
         assert bench.metrics.counters["embed_bad_vectors", ()] == 1
@@ -210,13 +203,13 @@ class TestBadTexts:
     async def test_positions_name_the_bad_texts(self, make: Make) -> None:
         bench = make()
         bench.backend.answers["zero"] = np.zeros(DIMS, dtype=np.float32)
-        with pytest.raises(BadVector) as caught:
+        with pytest.raises(errors.BadVector) as caught:
             await bench.service.embed(["a", "zero", "b", "zero"], "passage", timeout_s=5)
         assert caught.value.details == {"positions": [1, 3]}
 
     async def test_empty_texts_are_refused_unsent(self, make: Make) -> None:
         bench = make()
-        with pytest.raises(InvalidInput) as caught:
+        with pytest.raises(errors.InvalidInput) as caught:
             await bench.service.embed(["a", " \n"], "passage", timeout_s=5)
         assert caught.value.details == {"positions": [1]}
         assert bench.backend.calls == []
@@ -228,14 +221,14 @@ class TestBadTexts:
         async def refuse(texts: list[str], kind: str) -> list[Vector]:
             if "poison" in texts:
                 bench.backend.calls.append(list(texts))
-                raise InvalidInput("refused")
+                raise errors.InvalidInput("refused")
             return await whole(texts, "passage")
 
         bench.backend.encode = refuse  # type: ignore[assignment,method-assign]
         results = await asyncio.gather(
             *(bench.one(text) for text in ["a", "b", "poison", "c"]), return_exceptions=True
         )
-        assert [isinstance(r, InvalidInput) for r in results] == [False, False, True, False]
+        assert [isinstance(r, errors.InvalidInput) for r in results] == [False, False, True, False]
         assert bench.breaker.snapshot(0).failures == 0
 
 
@@ -255,7 +248,7 @@ class TestOutOfMemory:
         bench = make()
         bench.backend.memory_texts = 0
         for _ in range(3):
-            with pytest.raises(EmbedderDown, match="did not fit"):
+            with pytest.raises(errors.EmbedderDown, match="did not fit"):
                 await bench.one("huge")
         bench.backend.memory_texts = None
         assert len(await bench.one("small")) == DIMS
@@ -264,18 +257,18 @@ class TestOutOfMemory:
 class TestBackendTrouble:
     async def test_breaker_opens_probes_and_closes(self, make: Make) -> None:
         bench = make()
-        bench.backend.failures = [EmbedderDown("refused")] * 3
+        bench.backend.failures = [errors.EmbedderDown("refused")] * 3
         for _ in range(2):
-            with pytest.raises(EmbedderDown, match="refused"):
+            with pytest.raises(errors.EmbedderDown, match="refused"):
                 await bench.one("a")
-        with pytest.raises(EmbedderDown) as caught:
+        with pytest.raises(errors.EmbedderDown) as caught:
             await bench.one("a")
         assert caught.value.code == "breaker_open"
         assert len(bench.backend.calls) == 2
         assert bench.metrics.gauges["breaker_open", (("dependency", "embedder"),)] == 1
         assert (await bench.service.health())["healthy"] is False
         await asyncio.sleep(0.21)
-        with pytest.raises(EmbedderDown, match="refused"):
+        with pytest.raises(errors.EmbedderDown, match="refused"):
             await bench.one("a")
         await asyncio.sleep(0.21)
         for _ in range(2):
@@ -288,9 +281,9 @@ class TestBackendTrouble:
     async def reset_after_failures(self, make: Make, failures: int) -> Bench:
         """The breaker opened at the second one and was reset; the others are to come."""
         bench = make()
-        bench.backend.failures = [EmbedderDown("refused")] * failures
+        bench.backend.failures = [errors.EmbedderDown("refused")] * failures
         for _ in range(2):
-            with pytest.raises(EmbedderDown):
+            with pytest.raises(errors.EmbedderDown):
                 await bench.one("a")
         assert await bench.service.reset_breakers() == ["embedder"]
         return bench
@@ -314,20 +307,20 @@ class TestBackendTrouble:
             return [hash_vector(text, DIMS) for text in texts[1:]]
 
         bench.backend.encode = short  # type: ignore[assignment,method-assign]
-        with pytest.raises(BadVector, match="1 vectors for 2 texts"):
+        with pytest.raises(errors.BadVector, match="1 vectors for 2 texts"):
             await bench.service.embed(["a", "b"], "query", timeout_s=5)
         assert bench.breaker.snapshot(0).failures == 1
 
     async def test_a_bug_reaches_the_caller(self, make: Make) -> None:
         bench = make()
         bench.backend.failures = [RuntimeError("a bug")]
-        with pytest.raises(EmbedderDown, match="a bug"):
+        with pytest.raises(errors.EmbedderDown, match="a bug"):
             await bench.one("a")
 
     async def test_a_hanging_backend_opens_the_breaker(self, make: Make) -> None:
         bench = make(delay_s=5.0, query_timeout_s=0.05)
         for _ in range(2):
-            with pytest.raises(EmbedderDown) as caught:
+            with pytest.raises(errors.EmbedderDown) as caught:
                 await bench.one("a", timeout_s=1.0)
             assert caught.value.code == "embedder_timeout"
         assert bench.breaker.snapshot(0).state is BreakerState.OPEN
@@ -337,14 +330,14 @@ class TestTimeLimits:
     async def test_an_impatient_caller_does_not_blame_the_backend(self, make: Make) -> None:
         bench = make(delay_s=0.1)
         for _ in range(3):
-            with pytest.raises(EmbedderDown) as caught:
+            with pytest.raises(errors.EmbedderDown) as caught:
                 await bench.one("a", timeout_s=0.02)
             assert caught.value.code == "embedder_timeout"
         await asyncio.sleep(0.15)
         assert bench.breaker.snapshot(0).failures == 0
 
     async def test_no_time_left(self, make: Make) -> None:
-        with pytest.raises(DeadlineExceeded):
+        with pytest.raises(errors.DeadlineExceeded):
             await make().one("a", timeout_s=0.0)
 
     async def test_texts_of_callers_who_left_are_not_sent(self, make: Make) -> None:
@@ -364,7 +357,7 @@ class TestTimeLimits:
             bench.service.embed([f"t {n}" for n in range(QUEUED_BATCHES + 2)], "query", timeout_s=9)
         )
         await asyncio.sleep(0.02)
-        with pytest.raises(Overloaded):
+        with pytest.raises(errors.Overloaded):
             await bench.one("late")
         assert not waiting.done()
         assert bench.metrics.counters["embed_overloaded", (("kind", "query"),)] == 1
@@ -376,12 +369,12 @@ class TestTimeLimits:
         await asyncio.sleep(0.02)
         await bench.service.close()
         results = await asyncio.gather(*waiting, return_exceptions=True)
-        assert all(isinstance(result, EmbedderDown) for result in results)
+        assert all(isinstance(result, errors.EmbedderDown) for result in results)
 
 
 class TestInfo:
     async def test_wrong_size_in_settings(self, make: Make) -> None:
-        with pytest.raises(ConfigError, match="dims is 768"):
+        with pytest.raises(errors.ConfigError, match="dims is 768"):
             await make(dims=768).service.warm_up()
 
     async def test_warm_up_calls_the_model(self, make: Make) -> None:

@@ -22,16 +22,7 @@ from tests.support.harness import Harness
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.stores import InMemoryReceiptStore
 from tests.unit.graphs.fake_graphs import Counting, GraphRows, runtime
-from tests.unit.graphs.rules.rows import (
-    action,
-    counted,
-    example,
-    failure,
-    later,
-    node,
-    routing,
-    solution,
-)
+from tests.unit.graphs.rules import rows
 
 ENGLISH = "Docker build fails on Jenkins"
 HEBREW = "הבנייה של דוקר נכשלת בשרת ג'נקינס"
@@ -125,16 +116,16 @@ async def learned(world: World, query: str) -> tuple[MemoryItem, MemoryItem]:
     problem = problem_hash(query, TEXTS.expansions)
     assert problem is not None
     world.rows.routing = [
-        routing(
+        rows.routing(
             key,
-            {Tier.PATTERNS: counted(9, 1)},
-            examples=(example(failed, Outcome.FAILED), example(solved, Outcome.WORKED)),
+            {Tier.PATTERNS: rows.counted(9, 1)},
+            examples=(rows.example(failed, Outcome.FAILED), rows.example(solved, Outcome.WORKED)),
         )
     ]
-    world.rows.content = [node(key, memory_ids=(solved.memory_id,))]
-    world.rows.used = [action("docker", "run_tests", counted(9, 1))]
-    world.rows.solutions = [solution(solved, problem)]
-    world.failed.events = [failure(failed, later(0), query="the earlier question")]
+    world.rows.content = [rows.node(key, memory_ids=(solved.memory_id,))]
+    world.rows.used = [rows.action("docker", "run_tests", rows.counted(9, 1))]
+    world.rows.solutions = [rows.solution(solved, problem)]
+    world.failed.events = [rows.failure(failed, rows.later(0), query="the earlier question")]
     return solved, failed
 
 
@@ -162,9 +153,9 @@ async def test_of_tools_that_did_as_well_the_one_to_try_first_is_named(
     world: World, query: str, better: int
 ) -> None:
     world.rows.used = [
-        action("docker", "web_search", counted(9 + better)),
-        action("docker", "perplexity_ask", counted(9)),
-        action("docker", "a_tool", counted(9)),
+        rows.action("docker", "web_search", rows.counted(9 + better)),
+        rows.action("docker", "perplexity_ask", rows.counted(9)),
+        rows.action("docker", "a_tool", rows.counted(9)),
     ]
     found = await world.ask(query)
     first = "web_search" if better else "perplexity_ask"
@@ -231,7 +222,9 @@ async def test_a_question_and_its_translation_share_what_was_learned(world: Worl
     hebrew, english = "איפה המכונית שלי", "where is my car"
     assert key_of(hebrew) == key_of(english)
     item = await world.store("in the north lot", tier=Tier.HISTORY)
-    world.rows.routing = [routing(key_of(english), examples=(example(item, Outcome.WORKED),))]
+    world.rows.routing = [
+        rows.routing(key_of(english), examples=(rows.example(item, Outcome.WORKED),))
+    ]
     for query in (hebrew, english):
         found = await world.ask(query)
         assert [one.item.memory_id for one in found.patterns] == [item.memory_id]

@@ -4,14 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from rayapp.core.errors import (
-    EmbedderDown,
-    IndexDown,
-    InvalidInput,
-    NotFound,
-    RerankerDown,
-    StoreDown,
-)
+from rayapp.core import errors
 from rayapp.memory.item import Source, SourceType
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
@@ -73,7 +66,7 @@ async def test_archive_restore_and_delete_take_effect_at_once(service: Harness) 
     assert await service.found("passport") == []
     await service.drain()
     assert await service.found("passport") == []
-    with pytest.raises(NotFound):
+    with pytest.raises(errors.NotFound):
         await memories.get(READ, one)
 
 
@@ -89,7 +82,7 @@ async def test_users_never_see_each_other_even_with_equal_ids(service: Harness) 
 async def test_index_down_falls_to_the_truth_and_says_so(service: Harness) -> None:
     one = await service.store("the boiler code is 4711")
     await service.drain()
-    service.index.error = IndexDown("The index is away.")
+    service.index.error = errors.IndexDown("The index is away.")
     answer = await service.search("boiler code")
     assert [hit.item.memory_id for hit in answer.hits] == [one]
     assert "index" in answer.degraded
@@ -105,7 +98,7 @@ async def test_index_down_falls_to_the_truth_and_says_so(service: Harness) -> No
 async def test_embedder_down_leaves_words_and_says_so(service: Harness) -> None:
     one = await service.store("the boiler code is 4711")
     await service.drain()
-    service.embedder.error = EmbedderDown("The embedder is away.")
+    service.embedder.error = errors.EmbedderDown("The embedder is away.")
     answer = await service.search("boiler code")
     assert [hit.item.memory_id for hit in answer.hits] == [one]
     assert answer.degraded == ("embedder",)
@@ -122,14 +115,14 @@ async def test_a_hanging_embedder_cannot_outlast_the_deadline(service: Harness) 
 
 
 async def test_truth_down_is_an_error_not_an_empty_answer(service: Harness) -> None:
-    service.items.error = StoreDown("MongoDB is away.")
-    with pytest.raises(StoreDown):
+    service.items.error = errors.StoreDown("MongoDB is away.")
+    with pytest.raises(errors.StoreDown):
         await service.search("anything")
 
 
 async def test_a_lost_receipt_is_said(service: Harness) -> None:
     await service.store("tea is at five")
-    service.receipts.error = StoreDown("MongoDB is away.")
+    service.receipts.error = errors.StoreDown("MongoDB is away.")
     answer = await service.search("tea")
     assert answer.receipt_id is None
     assert answer.degraded == ("receipt",)
@@ -235,7 +228,7 @@ async def test_a_reranker_reorders_and_its_absence_is_said() -> None:
     answer = await service.search("apple pie", limit=2)
     assert answer.hits[0].item.text.endswith("8")
     assert answer.hits[0].summary.ce_rank == 1
-    service.reranker.error = RerankerDown("The reranker is away.")
+    service.reranker.error = errors.RerankerDown("The reranker is away.")
     assert (await service.search("apple pie", limit=2)).degraded == ("reranker",)
 
 
@@ -254,7 +247,7 @@ async def test_what_the_reranker_did_not_read_passes_nothing_that_it_read(questi
 
 
 async def test_an_unknown_recipe_names_the_known_ones(service: Harness) -> None:
-    with pytest.raises(InvalidInput, match="default, lexical, rrf"):
+    with pytest.raises(errors.InvalidInput, match="default, lexical, rrf"):
         await service.search("x", recipe="nope")
 
 
@@ -285,7 +278,7 @@ async def test_explain_says_where_a_memory_was_lost(service: Harness) -> None:
 
 async def test_explain_of_another_users_memory_is_not_found(service: Harness) -> None:
     theirs = await service.store("private", user="omer")
-    with pytest.raises(NotFound):
+    with pytest.raises(errors.NotFound):
         await service.services.explainer.explain(READ, theirs, SearchQuery(query="private"))
 
 

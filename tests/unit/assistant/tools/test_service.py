@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 from rayapp.assistant.records import ContextRequest, ToolAnswer, ToolCall
 from rayapp.assistant.tools.rules.arguments import names_of
 from rayapp.assistant.tools.rules.definitions import TOOLS_BY_NAME
-from rayapp.core.errors import (
-    BankFull,
-    Forbidden,
-    IdempotencyConflict,
-    InvalidInput,
-    NotFound,
-    RayappError,
-    StoreDown,
-)
+from rayapp.core import errors
 from rayapp.learning.records import Recorder
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -129,7 +121,7 @@ async def test_documents_are_searched_and_quoted(desk: Desk) -> None:
     limited = await desk.call("search_memory", query="garden")
     assert limited.data["limited"]
     desk.turn = "turn-3"
-    with pytest.raises(NotFound, match="leave the name out"):
+    with pytest.raises(errors.NotFound, match="leave the name out"):
         await desk.call("search_books", query="garden", book="Another")
 
 
@@ -156,12 +148,12 @@ async def test_a_search_that_failed_does_not_use_up_the_turn(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def down(*_: Any, **__: Any) -> None:
-        raise StoreDown("away")
+        raise errors.StoreDown("away")
 
     with monkeypatch.context() as broken:
         broken.setattr(desk.harness.services.search, "search", down)
         for _ in range(2):
-            with pytest.raises(StoreDown):
+            with pytest.raises(errors.StoreDown):
                 await desk.call("search_memory", query="Haifa")
     assert (await desk.call("search_memory", query="Haifa")).data["limited"] is False
     assert (await desk.call("search_memory", query="Haifa")).data["limited"] is True
@@ -241,7 +233,7 @@ class Dying:
 
     async def __call__(self, *args: Any) -> Any:
         if self.lives == 0:
-            raise StoreDown("died")
+            raise errors.StoreDown("died")
         self.lives -= 1
         return await self.record(*args)
 
@@ -252,7 +244,7 @@ async def died_between(
     outcomes = desk.harness.services.outcomes
     with monkeypatch.context() as dying:
         dying.setattr(outcomes, "record", Dying(outcomes, lives))
-        with pytest.raises(StoreDown):
+        with pytest.raises(errors.StoreDown):
             await desk.call("score_memories", key="k-1", scores=scores)
 
 
@@ -292,7 +284,7 @@ async def test_a_retry_by_ids_scores_no_later_search(
 async def test_a_key_of_other_scores_is_refused(desk: Desk) -> None:
     await desk.call("search_memory", query="Haifa", limit=2)
     await desk.call("score_memories", key="k-1", scores={"1": "worked"})
-    with pytest.raises(IdempotencyConflict):
+    with pytest.raises(errors.IdempotencyConflict):
         await desk.call("score_memories", key="k-1", scores={"2": "worked"})
 
 
@@ -306,13 +298,13 @@ async def test_a_memory_named_twice_counts_once(desk: Desk) -> None:
 async def test_two_outcomes_for_one_memory_change_nothing(desk: Desk) -> None:
     found = await desk.call("search_memory", query="Haifa", limit=1)
     memory_id = found.data["results"][0]["memory_id"]
-    with pytest.raises(InvalidInput, match="two outcomes"):
+    with pytest.raises(errors.InvalidInput, match="two outcomes"):
         await desk.call("score_memories", scores={"1": "worked", memory_id: "failed"})
     assert (await desk.item(memory_id)).stats.uses == 0
 
 
 async def test_an_unknown_memory_among_scores_changes_nothing(desk: Desk) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(errors.NotFound):
         await desk.call("score_memories", scores={"m-1": "worked", "nobody": "failed"})
     assert (await desk.item("m-1")).stats.uses == 0
 
@@ -328,14 +320,14 @@ async def test_an_unknown_memory_among_scores_changes_nothing(desk: Desk) -> Non
 async def test_a_number_without_a_search_is_refused(
     desk: Desk, name: str, arguments: dict[str, Any]
 ) -> None:
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as caught:
         await desk.call(name, **arguments)
     assert caught.value.code == "no_receipt"
 
 
 async def test_a_number_beyond_the_results_is_refused(desk: Desk) -> None:
     await desk.call("search_memory", query="Haifa", limit=1)
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as caught:
         await desk.call("archive_memory", memory_id=7)
     assert caught.value.code == "bad_position"
 
@@ -362,12 +354,12 @@ async def test_of_a_full_bank_the_assistant_hears_what_happened() -> None:
         f"Kept in the memory bank; 1 less useful fact was archived to make room ({left}): "
         f"memory_id {second.data['memory_id']}."
     )
-    with pytest.raises(BankFull, match="was not kept"):
+    with pytest.raises(errors.BankFull, match="was not kept"):
         await desk.call("add_to_memory_bank", content="Dana likes tea", importance=0.1)
 
 
 async def test_a_raw_exchange_is_no_fact(desk: Desk) -> None:
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as caught:
         await desk.call("add_to_memory_bank", content="User: hi\nAssistant: hello")
     assert caught.value.code == "bank_raw_exchange"
 
@@ -396,7 +388,7 @@ async def test_a_result_number_names_a_fact(desk: Desk) -> None:
 
 async def test_words_that_fit_several_facts_change_none(desk: Desk) -> None:
     await desk.keep("m-4", "Dana works in Haifa")
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as caught:
         await desk.call("archive_memory", match_query="Dana")
     assert caught.value.code == "ambiguous_memory"
     assert {"m-1", "m-4"} <= set(caught.value.details["memory_ids"])
@@ -413,7 +405,7 @@ async def test_words_in_hebrew_find_the_one_fact(desk: Desk) -> None:
 
 
 async def test_only_facts_of_the_bank_are_changed(desk: Desk) -> None:
-    with pytest.raises(InvalidInput, match="tier history"):
+    with pytest.raises(errors.InvalidInput, match="tier history"):
         await desk.call("archive_memory", memory_id="m-3")
     assert (await desk.item("m-3")).status.value == "active"
 
@@ -421,7 +413,7 @@ async def test_only_facts_of_the_bank_are_changed(desk: Desk) -> None:
 async def test_a_search_for_words_leaves_no_receipt(desk: Desk) -> None:
     """Nobody saw its results, so the next outcome must not be about them."""
     await desk.call("update_memory", match_query="lives in Haifa", new_content="Dana lives in Acre")
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as caught:
         await desk.call("score_memories", scores={"1": "worked"})
     assert caught.value.code == "no_receipt"
 
@@ -440,7 +432,7 @@ async def test_memories_of_another_user_are_out_of_reach(desk: Desk, name: str) 
         "archive_memory": {"memory_id": "m-1"},
         "score_memories": {"scores": {"m-1": "failed"}},
     }
-    with pytest.raises(NotFound):
+    with pytest.raises(errors.NotFound):
         await desk.call(name, noa, **arguments[name])
     item = await desk.item("m-1")
     assert (item.text, item.status.value, item.stats.uses) == ("Dana lives in Haifa", "active", 0)
@@ -462,23 +454,25 @@ async def test_insights_say_what_helped(desk: Desk) -> None:
 
 
 async def test_unknown_tools_and_missing_scopes_are_refused(desk: Desk) -> None:
-    with pytest.raises(NotFound, match="search_memory"):
+    with pytest.raises(errors.NotFound, match="search_memory"):
         await desk.call("delete_everything")
     for name, tool in TOOLS_BY_NAME.items():
         asked = ToolCall(name=name, arguments={}, may_write=False)
-        expected: type[RayappError] = Forbidden if tool.writes else InvalidInput
+        expected: type[errors.RayappError] = (
+            errors.Forbidden if tool.writes else errors.InvalidInput
+        )
         with pytest.raises(expected):
             await desk.tools.call(DANA, asked)
 
 
 async def test_a_question_above_the_limit_is_refused(desk: Desk) -> None:
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as caught:
         await desk.call("search_memory", query="tea " * 2_000)
     assert caught.value.details["field"] == "query"
 
 
 async def test_what_was_skipped_is_said(desk: Desk) -> None:
-    desk.harness.index.error = StoreDown("away")
+    desk.harness.index.error = errors.StoreDown("away")
     found = await desk.call("search_memory", query="Haifa")
     assert found.degraded
     assert "skipped" in found.text
@@ -497,7 +491,7 @@ async def test_an_unknown_argument_fails_no_search_and_is_said(desk: Desk, words
 
 
 async def test_the_question_of_the_turn_stands_in_for_a_query(desk: Desk) -> None:
-    with pytest.raises(InvalidInput, match="query: is missing"):
+    with pytest.raises(errors.InvalidInput, match="query: is missing"):
         await desk.call("search_memory")
     asked = ContextRequest(query="Where does Dana live?", conversation_id="conv-1")
     await desk.harness.services.context.prefetch(ReadScope("dana"), asked)
@@ -528,12 +522,12 @@ def test_any_arguments_are_answered_or_refused(name: str) -> None:
         asked = ToolCall(name=name, arguments=sent, conversation_id="c", turn_id="t")
         try:
             answer = await desk.tools.call(DANA, asked)
-        except RayappError as error:
+        except errors.RayappError as error:
             refused.append(error)
         else:
             assert answer.text
 
-    refused: list[RayappError] = []
+    refused: list[errors.RayappError] = []
 
     @settings(max_examples=examples(40), deadline=None)
     @given(st.dictionaries(names, VALUES | WORDS, max_size=4))
@@ -541,4 +535,4 @@ def test_any_arguments_are_answered_or_refused(name: str) -> None:
         asyncio.run(once(sent))
 
     holds()
-    assert {type(one) for one in refused} <= {InvalidInput, NotFound}
+    assert {type(one) for one in refused} <= {errors.InvalidInput, errors.NotFound}

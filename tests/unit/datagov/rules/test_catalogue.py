@@ -9,16 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.datagov.ports import FLAGS, Dataset, Field, Resource, dataset_document, dataset_of
-from rayapp.datagov.rules.categories import (
-    CATEGORIES,
-    DOMAINS,
-    GENERAL,
-    MAX_CATEGORIES,
-    categorise,
-    flags_of,
-    flags_of_name,
-    main_category,
-)
+from rayapp.datagov.rules import categories
 from rayapp.datagov.rules.prepare import (
     ANOMALIES,
     SAMPLES,
@@ -147,7 +138,9 @@ DATASETS = st.builds(
     **texts("dataset_id", "title", "name", "organization", "organization_en", "description"),
     tags=st.lists(TEXTS, max_size=3).map(tuple),
     keywords=st.lists(TEXTS, max_size=3).map(tuple),
-    categories=st.lists(st.sampled_from([*CATEGORIES, "none", ""]), max_size=3).map(tuple),
+    categories=st.lists(st.sampled_from([*categories.CATEGORIES, "none", ""]), max_size=3).map(
+        tuple
+    ),
     flags=st.none() | st.frozensets(st.sampled_from(FLAGS)),
     resources=st.lists(RESOURCES, max_size=3).map(tuple),
 )
@@ -177,8 +170,8 @@ def test_any_catalogue_can_be_prepared_and_its_order_does_not_count(
     assert found.datasets == backwards.datasets
     assert set(anomalies.counts) <= set(ANOMALIES)
     for dataset in found.datasets:
-        assert 1 <= len(dataset.categories) <= MAX_CATEGORIES
-        assert set(dataset.categories) <= set(CATEGORIES)
+        assert 1 <= len(dataset.categories) <= categories.MAX_CATEGORIES
+        assert set(dataset.categories) <= set(categories.CATEGORIES)
         assert dataset.title or not dataset.dataset_id
 
 
@@ -230,17 +223,17 @@ def test_any_catalogue_can_be_prepared_and_its_order_does_not_count(
     ],
 )
 def test_flags_follow_from_the_words_of_a_name(name: str, wanted: set[str]) -> None:
-    assert flags_of_name(name) == wanted
+    assert categories.flags_of_name(name) == wanted
 
 
 def test_a_time_column_is_a_date_whatever_its_name() -> None:
-    assert flags_of([Field(name="q", type="timestamp")]) == {"has_date"}
-    assert flags_of([Field(name="q", type="text")]) == frozenset()
+    assert categories.flags_of([Field(name="q", type="timestamp")]) == {"has_date"}
+    assert categories.flags_of([Field(name="q", type="text")]) == frozenset()
 
 
 @given(st.text(max_size=30))
 def test_any_name_gives_known_flags(name: str) -> None:
-    assert flags_of_name(name) <= set(FLAGS)
+    assert categories.flags_of_name(name) <= set(FLAGS)
 
 
 def test_a_resource_does_not_inherit_what_its_dataset_claims() -> None:
@@ -253,16 +246,16 @@ def test_a_resource_does_not_inherit_what_its_dataset_claims() -> None:
 
 
 def test_there_are_21_categories_with_names_in_both_languages() -> None:
-    assert len(CATEGORIES) == 21
-    assert GENERAL in CATEGORIES
-    for category in CATEGORIES.values():
+    assert len(categories.CATEGORIES) == 21
+    assert categories.GENERAL in categories.CATEGORIES
+    for category in categories.CATEGORIES.values():
         assert has_hebrew(category.he)
         assert has_hebrew(category.he_about)
         assert category.en.isascii()
         assert category.en_about.isascii()
-    assert len({category.he for category in CATEGORIES.values()}) == 21
-    assert len(DOMAINS) == 22
-    assert set(DOMAINS) - set(CATEGORIES) == {"government", "statistics"}
+    assert len({category.he for category in categories.CATEGORIES.values()}) == 21
+    assert len(categories.DOMAINS) == 22
+    assert set(categories.DOMAINS) - set(categories.CATEGORIES) == {"government", "statistics"}
 
 
 @pytest.mark.parametrize(
@@ -286,14 +279,14 @@ def test_there_are_21_categories_with_names_in_both_languages() -> None:
 def test_a_dataset_without_categories_is_filed_by_its_words(
     title: str, tags: list[str], owner: str, slug: str
 ) -> None:
-    assert categorise(title, tags, owner)[0] == slug
+    assert categories.categorise(title, tags, owner)[0] == slug
 
 
 @given(st.text(), st.lists(st.text(), max_size=3), st.text())
 def test_every_dataset_is_filed_somewhere(title: str, tags: list[str], owner: str) -> None:
-    found = categorise(title, tags, owner)
-    assert 1 <= len(found) <= MAX_CATEGORIES
-    assert set(found) <= set(CATEGORIES)
+    found = categories.categorise(title, tags, owner)
+    assert 1 <= len(found) <= categories.MAX_CATEGORIES
+    assert set(found) <= set(categories.CATEGORIES)
 
 
 def test_unknown_and_too_many_categories() -> None:
@@ -302,8 +295,8 @@ def test_unknown_and_too_many_categories() -> None:
     assert found.datasets[0].categories == ("water", "health", "finance")
     assert anomalies.counts["category_unknown"] == 1
     alone, _ = prepared(a_catalogue(replace(WELLS, categories=("nonsense",))))
-    assert alone.datasets[0].categories == (GENERAL,)
-    assert main_category(("nonsense",)) == GENERAL
+    assert alone.datasets[0].categories == (categories.GENERAL,)
+    assert categories.main_category(("nonsense",)) == categories.GENERAL
 
 
 # --- anomalies

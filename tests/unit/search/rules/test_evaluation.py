@@ -6,19 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.search.rules.evaluation import (
-    METRICS,
-    Judged,
-    estimate,
-    percentile,
-    rank_groups,
-    summarise,
-    summarise_by,
-)
+from rayapp.search.rules import evaluation
 
 
-def judged(gold: str, ranked: str, **extra: str) -> Judged:
-    return Judged(question_id="q", gold=tuple(gold.split()), ranked=tuple(ranked.split()), **extra)
+def judged(gold: str, ranked: str, **extra: str) -> evaluation.Judged:
+    return evaluation.Judged(
+        question_id="q", gold=tuple(gold.split()), ranked=tuple(ranked.split()), **extra
+    )
 
 
 TEN_OTHERS = " ".join(f"x{i}" for i in range(10))
@@ -43,7 +37,7 @@ def test_metrics_match_hand_worked_values(
     gold: str, ranked: str, expected: dict[str, float]
 ) -> None:
     one = judged(gold, ranked)
-    assert {name: METRICS[name](one) for name in expected} == pytest.approx(expected)
+    assert {name: evaluation.METRICS[name](one) for name in expected} == pytest.approx(expected)
 
 
 def test_ranks_are_one_based_and_keep_the_order_of_gold() -> None:
@@ -63,8 +57,8 @@ golds = st.lists(st.sampled_from("abcdefghijklmnop"), min_size=1, max_size=4, un
 
 @given(gold=golds, ranked=names)
 def test_metrics_stay_in_bounds_and_order(gold: list[str], ranked: list[str]) -> None:
-    one = Judged(question_id="q", gold=tuple(gold), ranked=tuple(ranked))
-    value = {name: metric(one) for name, metric in METRICS.items()}
+    one = evaluation.Judged(question_id="q", gold=tuple(gold), ranked=tuple(ranked))
+    value = {name: metric(one) for name, metric in evaluation.METRICS.items()}
     assert all(0.0 <= v <= 1.0 + 1e-12 for v in value.values())
     assert value["R@1"] <= value["hit@5"] <= value["hit@10"]
     assert value["all@10"] <= value["R@10"] <= value["hit@10"]
@@ -73,16 +67,16 @@ def test_metrics_stay_in_bounds_and_order(gold: list[str], ranked: list[str]) ->
 
 @given(gold=golds, ranked=names)
 def test_moving_evidence_to_the_front_never_hurts(gold: list[str], ranked: list[str]) -> None:
-    plain = Judged(question_id="q", gold=tuple(gold), ranked=tuple(ranked))
+    plain = evaluation.Judged(question_id="q", gold=tuple(gold), ranked=tuple(ranked))
     first = [name for name in ranked if name in gold] + [n for n in ranked if n not in gold]
-    better = Judged(question_id="q", gold=tuple(gold), ranked=tuple(first))
-    for name, metric in METRICS.items():
+    better = evaluation.Judged(question_id="q", gold=tuple(gold), ranked=tuple(first))
+    for name, metric in evaluation.METRICS.items():
         assert metric(better) >= metric(plain) - 1e-12, name
 
 
 def test_interval_is_reproducible_and_holds_the_mean() -> None:
     values = [1.0] * 30 + [0.0] * 70
-    first, second = estimate(values), estimate(values)
+    first, second = evaluation.estimate(values), evaluation.estimate(values)
     assert first == second
     assert first.mean == pytest.approx(0.3)
     assert first.low < 0.3 < first.high
@@ -92,31 +86,31 @@ def test_interval_is_reproducible_and_holds_the_mean() -> None:
 
 
 def test_interval_shrinks_with_more_questions() -> None:
-    few, many = estimate([1.0, 0.0] * 20), estimate([1.0, 0.0] * 500)
+    few, many = evaluation.estimate([1.0, 0.0] * 20), evaluation.estimate([1.0, 0.0] * 500)
     assert many.high - many.low < (few.high - few.low) / 3
 
 
 def test_identical_values_have_a_point_interval() -> None:
-    assert estimate([0.5] * 7) == estimate([0.5] * 7, seed=1)
+    assert evaluation.estimate([0.5] * 7) == evaluation.estimate([0.5] * 7, seed=1)
 
 
 def test_nothing_to_estimate_is_an_error() -> None:
     with pytest.raises(ValueError, match="no judged question"):
-        estimate([])
+        evaluation.estimate([])
 
 
 def test_groups_are_summarised_apart() -> None:
     both = [judged("a", "a", lang="he"), judged("a", "x a", lang="en"), judged("a", "a", lang="en")]
-    by_lang = summarise_by(both, lambda one: one.lang)
+    by_lang = evaluation.summarise_by(both, lambda one: one.lang)
     assert list(by_lang) == ["en", "he"]
     assert by_lang["he"]["R@1"].mean == 1.0
     assert by_lang["en"]["R@1"].mean == 0.5
-    assert summarise(both)["R@1"].n == 3
+    assert evaluation.summarise(both)["R@1"].n == 3
 
 
 def test_a_session_ranks_where_its_best_turn_ranks() -> None:
     turns = judged("D2:1 D2:9 D3:1", "D1:4 D1:2 D3:7 D2:9", category="2")
-    sessions = rank_groups(turns, lambda turn: turn.split(":")[0])
+    sessions = evaluation.rank_groups(turns, lambda turn: turn.split(":")[0])
     assert sessions.ranked == ("D1", "D3", "D2")
     assert sessions.gold == ("D2", "D3")
     assert sessions.gold_ranks == (3, 2)
@@ -130,9 +124,9 @@ def test_a_session_ranks_where_its_best_turn_ranks() -> None:
 def test_percentile_is_an_observed_value(
     values: list[float], share: float, expected: float
 ) -> None:
-    assert percentile(values, share) == expected
+    assert evaluation.percentile(values, share) == expected
 
 
 def test_percentile_of_nothing_is_an_error() -> None:
     with pytest.raises(ValueError, match="needs values"):
-        percentile([], 0.5)
+        evaluation.percentile([], 0.5)

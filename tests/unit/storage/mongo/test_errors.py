@@ -7,17 +7,7 @@ import pytest
 from bson.errors import InvalidDocument
 from pymongo import errors as driver
 
-from rayapp.core.errors import (
-    ConfigError,
-    Conflict,
-    DeadlineExceeded,
-    InvalidInput,
-    Overloaded,
-    RayappError,
-    StoreDown,
-    StoreFull,
-    TooLarge,
-)
+from rayapp.core import errors
 from rayapp.storage.mongo.errors import ERRORS, translate, translated
 
 PUBLIC = [
@@ -52,38 +42,41 @@ def bulk(*codes: int, concern: bool = False) -> driver.BulkWriteError:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (driver.AutoReconnect("secret"), StoreDown),
-        (driver.ServerSelectionTimeoutError("secret"), StoreDown),
-        (driver.NetworkTimeout("secret"), StoreDown),
-        (driver.NotPrimaryError("secret"), StoreDown),
-        (driver._OperationCancelled("secret"), StoreDown),
-        (driver.CursorNotFound("secret", 43), StoreDown),
-        (driver.WaitQueueTimeoutError("secret"), Overloaded),
-        (driver.ExecutionTimeout("secret", 50), DeadlineExceeded),
-        (driver.WTimeoutError("secret", 64), DeadlineExceeded),
-        (driver.InvalidURI("secret"), ConfigError),
-        (driver.DocumentTooLarge("secret"), TooLarge),
-        (InvalidDocument("secret"), InvalidInput),
-        (OverflowError("secret"), InvalidInput),
-        (UnicodeEncodeError("utf-8", "secret\ud800", 6, 7, "secret"), InvalidInput),
-        (driver.DuplicateKeyError("secret", 11000), Conflict),
-        (refused(18), ConfigError),
-        (refused(50), DeadlineExceeded),
-        (refused(11600), StoreDown),
-        (refused(112), StoreDown),
-        (refused(14031), StoreFull),
-        (driver.WriteError("secret", 14031), StoreFull),
-        (driver.WriteConcernError("secret", 14031), StoreFull),
-        (driver.WriteConcernError("secret", 91), StoreDown),
-        (driver.OperationFailure("you are over your space quota, using 512 MB", 8000), StoreFull),
-        (refused(8000), ConfigError),
-        (labelled(), StoreDown),
-        (bulk(112), StoreDown),
-        (bulk(concern=True), StoreDown),
-        (bulk(50), DeadlineExceeded),
+        (driver.AutoReconnect("secret"), errors.StoreDown),
+        (driver.ServerSelectionTimeoutError("secret"), errors.StoreDown),
+        (driver.NetworkTimeout("secret"), errors.StoreDown),
+        (driver.NotPrimaryError("secret"), errors.StoreDown),
+        (driver._OperationCancelled("secret"), errors.StoreDown),
+        (driver.CursorNotFound("secret", 43), errors.StoreDown),
+        (driver.WaitQueueTimeoutError("secret"), errors.Overloaded),
+        (driver.ExecutionTimeout("secret", 50), errors.DeadlineExceeded),
+        (driver.WTimeoutError("secret", 64), errors.DeadlineExceeded),
+        (driver.InvalidURI("secret"), errors.ConfigError),
+        (driver.DocumentTooLarge("secret"), errors.TooLarge),
+        (InvalidDocument("secret"), errors.InvalidInput),
+        (OverflowError("secret"), errors.InvalidInput),
+        (UnicodeEncodeError("utf-8", "secret\ud800", 6, 7, "secret"), errors.InvalidInput),
+        (driver.DuplicateKeyError("secret", 11000), errors.Conflict),
+        (refused(18), errors.ConfigError),
+        (refused(50), errors.DeadlineExceeded),
+        (refused(11600), errors.StoreDown),
+        (refused(112), errors.StoreDown),
+        (refused(14031), errors.StoreFull),
+        (driver.WriteError("secret", 14031), errors.StoreFull),
+        (driver.WriteConcernError("secret", 14031), errors.StoreFull),
+        (driver.WriteConcernError("secret", 91), errors.StoreDown),
+        (
+            driver.OperationFailure("you are over your space quota, using 512 MB", 8000),
+            errors.StoreFull,
+        ),
+        (refused(8000), errors.ConfigError),
+        (labelled(), errors.StoreDown),
+        (bulk(112), errors.StoreDown),
+        (bulk(concern=True), errors.StoreDown),
+        (bulk(50), errors.DeadlineExceeded),
     ],
 )
-def test_translation(error: Exception, expected: type[RayappError]) -> None:
+def test_translation(error: Exception, expected: type[errors.RayappError]) -> None:
     found = translate(error)
     assert type(found) is expected
     assert "secret" not in str(found)
@@ -97,7 +90,7 @@ def test_a_dependency_that_is_down_says_when_to_retry() -> None:
 
 def test_an_unknown_refusal_is_a_defect_with_its_code() -> None:
     found = translate(refused(9))
-    assert type(found) is RayappError
+    assert type(found) is errors.RayappError
     assert (found.code, found.details["server_code"]) == ("store_refused", 9)
 
 
@@ -108,7 +101,7 @@ def test_a_duplicate_names_the_index() -> None:
 
 
 def test_translated_hides_the_cause_and_lets_others_pass() -> None:
-    with pytest.raises(StoreDown) as caught, translated():
+    with pytest.raises(errors.StoreDown) as caught, translated():
         raise driver.AutoReconnect("mongodb://user:pw@host")
     assert caught.value.__suppress_context__
     with pytest.raises(driver.DuplicateKeyError), translated(passing=driver.DuplicateKeyError):

@@ -7,19 +7,7 @@ import pytest
 from pymongo import DeleteOne, UpdateOne
 
 from rayapp.core.errors import InvalidInput
-from rayapp.graphs.records import (
-    ActionIncrement,
-    ContentChanges,
-    Contribution,
-    Counters,
-    DocumentIncrement,
-    EdgeIncrement,
-    Example,
-    NodeIncrement,
-    OutcomeChanges,
-    RoutingIncrement,
-    SolutionIncrement,
-)
+from rayapp.graphs import records
 from rayapp.graphs.rules.content import Refused
 from rayapp.memory.item import Outcome
 from rayapp.memory.tiers import Tier
@@ -40,13 +28,13 @@ INCREMENTS = {"$inc", "$min", "$max", "$setOnInsert", "$push", "$pull"}
 
 def everything(text: str) -> dict[str, list[UpdateOne | DeleteOne]]:
     """All operations of one outcome and one item in which every word is `text`."""
-    concept, counters = Concept(text, text), Counters(uses=1, worked=1)
-    one = Example(
+    concept, counters = Concept(text, text), records.Counters(uses=1, worked=1)
+    one = records.Example(
         memory_id=text, point_id=text, tier=Tier.WORKING, outcome=Outcome.WORKED, at=STORED_AT
     )
-    changes = OutcomeChanges(
+    changes = records.OutcomeChanges(
         routing=(
-            RoutingIncrement(
+            records.RoutingIncrement(
                 concept=concept,
                 tier=Tier.MEMORY_BANK,
                 counters=counters,
@@ -55,7 +43,7 @@ def everything(text: str) -> dict[str, list[UpdateOne | DeleteOne]]:
             ),
         ),
         actions=(
-            ActionIncrement(
+            records.ActionIncrement(
                 context_type=text,
                 action=text,
                 tier=Tier.WORKING,
@@ -65,16 +53,18 @@ def everything(text: str) -> dict[str, list[UpdateOne | DeleteOne]]:
             ),
         ),
         solutions=(
-            SolutionIncrement(problem_hash=text, memory_id=text, point_id=text, at=STORED_AT),
+            records.SolutionIncrement(
+                problem_hash=text, memory_id=text, point_id=text, at=STORED_AT
+            ),
         ),
-        documents=(DocumentIncrement(doc_id=text, counters=counters, at=STORED_AT),),
+        documents=(records.DocumentIncrement(doc_id=text, counters=counters, at=STORED_AT),),
     )
-    content = ContentChanges(
+    content = records.ContentChanges(
         nodes=tuple(
-            NodeIncrement(concept=concept, mentions=n, quality=0.5, memory_id=text)
+            records.NodeIncrement(concept=concept, mentions=n, quality=0.5, memory_id=text)
             for n in (1, 0, -1)
         ),
-        edges=tuple(EdgeIncrement(source=text, target=text, weight=w) for w in (1.0, -1.0)),
+        edges=tuple(records.EdgeIncrement(source=text, target=text, weight=w) for w in (1.0, -1.0)),
     )
     return {**outcome_writes("dana", changes), **content_writes("dana", content, STORED_AT)}
 
@@ -126,28 +116,28 @@ def test_only_additions_create_rows() -> None:
 
 
 def test_nothing_to_add_writes_nothing() -> None:
-    assert outcome_writes("dana", OutcomeChanges()) == {}
-    assert content_writes("dana", ContentChanges(), STORED_AT) == {}
+    assert outcome_writes("dana", records.OutcomeChanges()) == {}
+    assert content_writes("dana", records.ContentChanges(), STORED_AT) == {}
 
 
 def test_a_time_without_a_zone_is_refused() -> None:
     naive = STORED_AT.replace(tzinfo=None)
-    change = DocumentIncrement(doc_id="d", counters=Counters(uses=1), at=naive)
+    change = records.DocumentIncrement(doc_id="d", counters=records.Counters(uses=1), at=naive)
     with pytest.raises(InvalidInput):
-        outcome_writes("dana", OutcomeChanges(documents=(change,)))
+        outcome_writes("dana", records.OutcomeChanges(documents=(change,)))
     with pytest.raises(InvalidInput):
-        content_writes("dana", ContentChanges(), naive)
+        content_writes("dana", records.ContentChanges(), naive)
 
 
 def test_contributions_come_back_as_they_were() -> None:
-    contribution = Contribution(
+    contribution = records.Contribution(
         (Concept("רכב", "רכבים", "phrase"), Concept("docker", "Docker", "entity")), 0.42
     )
     refused = Refused(frozenset({"docker"}), frozenset({("docker", "רכב")}))
     doc = contribution_document(contribution, refused)
     assert contribution_of_document(doc) == (contribution, refused)
-    assert contribution_document(Contribution(), Refused()) is None
-    assert contribution_of_document(None) == (Contribution(), Refused())
+    assert contribution_document(records.Contribution(), Refused()) is None
+    assert contribution_of_document(None) == (records.Contribution(), Refused())
 
 
 def test_counters_that_were_never_counted_are_zero() -> None:
@@ -161,5 +151,5 @@ def test_counters_that_were_never_counted_are_zero() -> None:
             "last_seen_at": later,
         }
     )
-    assert row.tiers == {Tier.BOOKS: Counters(uses=2, failed=2)}
+    assert row.tiers == {Tier.BOOKS: records.Counters(uses=2, failed=2)}
     assert (row.aliases, row.examples) == ((), ())
