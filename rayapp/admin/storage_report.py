@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -30,26 +30,18 @@ class ReportStores(Protocol):
     days: ports.DayStore
 
 
+@dataclass(eq=False)
 class StorageReport:
     """`backups`: the whole ones, newest first; it reads a folder."""
 
-    def __init__(
-        self,
-        stores: ReportStores,
-        index: VectorIndex,
-        backups: Callable[[], Sequence[StoredBackup]],
-        *,
-        runtime: Runtime,
-    ) -> None:
-        self._stores = stores
-        self._index = index
-        self._backups = backups
-        self._clock = runtime.clock
-        self._disk = runtime.disk
-        self._every_h = runtime.settings.backup.every_h
+    stores: ReportStores
+    index: VectorIndex
+    stored: Callable[[], Sequence[StoredBackup]]
+    _: KW_ONLY
+    runtime: Runtime
 
     async def backups(self) -> ports.BackupsSeen:
-        found = await asyncio.to_thread(self._backups)
+        found = await asyncio.to_thread(self.stored)
         return ports.BackupsSeen(
             count=len(found),
             bytes=sum(one.bytes for one in found),
@@ -59,8 +51,8 @@ class StorageReport:
     async def checks(self) -> list[ports.IntegrityCheck]:
         """Each with the command that repairs it."""
         backlog, sweep, points, backups = await asyncio.gather(
-            self._stores.items.backlog(),
-            last_report(self._stores.events),
+            self.stores.items.backlog(),
+            last_report(self.stores.events),
             self._points(),
             self.backups(),
         )
@@ -68,19 +60,19 @@ class StorageReport:
             *_of_backlog(backlog),
             _of_index(points, backlog),
             *_of_sweep(sweep),
-            _of_backups(backups, self._every_h, self._clock.now()),
+            _of_backups(backups, self.runtime.settings.backup.every_h, self.runtime.clock.now()),
         ]
 
     async def roll_up(self) -> ports.DayRow:
         """Keep the row of today, as it stands."""
-        now = self._clock.now()
+        now = self.runtime.clock.now()
         tiers, sizes, backlog, points = await asyncio.gather(
-            self._stores.items.tier_counts(None),
-            self._stores.housekeeping.sizes(),
-            self._stores.items.backlog(),
+            self.stores.items.tier_counts(None),
+            self.stores.housekeeping.sizes(),
+            self.stores.items.backlog(),
             self._points(),
         )
-        disk = self._disk.look()
+        disk = self.runtime.disk.look()
         row = ports.DayRow(
             day=f"{now:%Y-%m-%d}",
             at=now,
@@ -92,16 +84,16 @@ class StorageReport:
             points=points,
             free_bytes=None if disk is None else disk.free_bytes,
         )
-        await self._stores.days.keep(row)
+        await self.stores.days.keep(row)
         return row
 
     async def days(self, number: int) -> list[ports.DayRow]:
         """Newest first."""
-        return await self._stores.days.recent(number)
+        return await self.stores.days.recent(number)
 
     async def _points(self) -> int | None:
         try:
-            return await self._index.count()
+            return await self.index.count()
         except RayappError:
             return None
 

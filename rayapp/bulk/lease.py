@@ -5,7 +5,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -68,19 +68,17 @@ class JobRate:
             await self._sleep(min(wait_s, PACE_SLICE_S))
 
 
+@dataclass(eq=False)
 class PartitionSteps:
     """The loop of one worker, over one partition at a time."""
 
-    def __init__(
-        self,
-        store: JobStore,
-        work: JobWork,
-        rate: JobRate,
-        clock: Clock,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        self._store, self._work, self._rate = store, work, rate
-        self._clock, self._sleep = clock, sleep
+    store: JobStore
+    work: JobWork
+    rate: JobRate
+    clock: Clock
+    sleep: Sleep = asyncio.sleep
+
+    def __post_init__(self) -> None:
         self._stopping = False
 
     def stop(self) -> None:
@@ -97,9 +95,9 @@ class PartitionSteps:
         while not self._stopping:
             # The lambda is called within this round, so late binding does no harm.
             step = await retry_while_away(
-                lambda at=cursor: self._work.step(partition, at),  # type: ignore[misc]
-                self._clock,
-                self._sleep,
+                lambda at=cursor: self.work.step(partition, at),  # type: ignore[misc]
+                self.clock,
+                self.sleep,
             )
             wish = await self._checkpoint(row, fence, step, steps)
             if wish is not DesiredState.RUN:
@@ -107,7 +105,7 @@ class PartitionSteps:
             if step.cursor is None:
                 return True
             cursor, steps = step.cursor, steps + 1
-            await self._rate.spend(step.done, lambda: self._given_up(row.job_id))
+            await self.rate.spend(step.done, lambda: self._given_up(row.job_id))
         return False
 
     async def _checkpoint(
@@ -121,16 +119,16 @@ class PartitionSteps:
             if unsure and await self._steps_of(row) > steps:
                 return await self._wish(row.job_id)
             unsure = True
-            return await self._store.checkpoint(row.job_id, row.index, fence, step)
+            return await self.store.checkpoint(row.job_id, row.index, fence, step)
 
-        return await retry_while_away(save, self._clock, self._sleep)
+        return await retry_while_away(save, self.clock, self.sleep)
 
     async def _steps_of(self, row: PartitionRow) -> int:
-        rows = await self._store.partitions(row.job_id)
+        rows = await self.store.partitions(row.job_id)
         return next(one.steps for one in rows if one.index == row.index)
 
     async def _wish(self, job_id: str) -> DesiredState:
-        job = await self._store.get(job_id)
+        job = await self.store.get(job_id)
         if job is None:
             raise errors.NotFound(f"Job {job_id} is gone: start a new one.")
         return job.wish
@@ -328,26 +326,23 @@ class FollowListener:
     on_progress: OnProgress
 
 
+@dataclass(eq=False)
 class JobFollower:
     """Waits for the lease of a kind in the name of one request.
 
     `stop`: set when this process was asked to end.
     """
 
-    def __init__(
-        self,
-        jobs: JobStore,
-        lease: JobLease,
-        request: RunRequest,
-        stop: asyncio.Event,
-        *,
-        clock: Clock,
-        sleep: Sleep,
-        listener: FollowListener,
-    ) -> None:
-        self._jobs, self._lease, self._request, self._stop = jobs, lease, request, stop
-        self._clock, self._sleep = clock, sleep
-        self._listener = listener
+    jobs: JobStore
+    lease: JobLease
+    request: RunRequest
+    stop: asyncio.Event
+    _: KW_ONLY
+    clock: Clock
+    sleep: Sleep
+    listener: FollowListener
+
+    def __post_init__(self) -> None:
         self._told: str | None = None
         # Fence of the lease as this request first saw it: what was driven since was done meanwhile.
         self._since: int | None = None
@@ -364,21 +359,21 @@ class JobFollower:
         Raises Conflict, code `busy`, when a living driver works on something else.
         """
         seen: Lease | None = None
-        while not await self._retry(self._lease.acquire):
-            held = await self._retry(self._lease.held)
+        while not await self._retry(self.lease.acquire):
+            held = await self._retry(self.lease.held)
             seen = seen or held
             if held is not None:
                 self._since = self._since or held.fence
                 await self._retry(partial(self._look, held, held != seen))
-            if self.job is not None and (at_rest(self.job) or self._stop.is_set()):
+            if self.job is not None and (at_rest(self.job) or self.stop.is_set()):
                 return result_of(self.job)
-            if self._stop.is_set():
+            if self.stop.is_set():
                 raise errors.Conflict("Stopped before the job began.", code=STOPPED)
-            await self._sleep(RETRY_S)
+            await self.sleep(RETRY_S)
         result = await self._result_meanwhile()
-        self._since = self._since or self._lease.fence
+        self._since = self._since or self.lease.fence
         if result is not None:
-            await self._lease.release()
+            await self.lease.release()
         return result
 
     async def _look(self, held: Lease, renewed: bool) -> None:
@@ -387,7 +382,7 @@ class JobFollower:
             driven = await self._driven_under(held.fence)
             if driven is None:
                 return
-            if not self._request.means(driven):
+            if not self.request.means(driven):
                 if renewed:
                     await self._give_up_own(driven)
                     raise busy(driven)
@@ -411,7 +406,7 @@ class JobFollower:
     async def _present(self, job: Job) -> Job:
         """`job` as it is now. One of equal parameters that was driven after it takes its place: of
         several such jobs only the last one counts, and one of our own is given up."""
-        found = await self._jobs.get(job.job_id)
+        found = await self.jobs.get(job.job_id)
         if found is None:
             raise errors.NotFound(f"No job {job.job_id} any more: start a new one.")
         latest = await self._latest_alike()
@@ -421,27 +416,27 @@ class JobFollower:
 
     async def _give_up_own(self, chosen: Job) -> None:
         """Cancel the job that this request made, when another one is done in its place."""
-        if chosen.job_id == self._request.new_id:
+        if chosen.job_id == self.request.new_id:
             return
-        own = await self._jobs.get(self._request.new_id)
+        own = await self.jobs.get(self.request.new_id)
         if own is None or own.final:
             return
         try:
-            await self._jobs.end(own.job_id, own.fence, JobState.CANCELLED)
+            await self.jobs.end(own.job_id, own.fence, JobState.CANCELLED)
         except errors.Conflict as error:
             if error.code != LEASE_LOST:
                 raise
 
     async def _latest_alike(self) -> Job | None:
         """Of the jobs of equal parameters, the one that was driven last."""
-        if not self._request.resume or self._request.job_id is not None:
+        if not self.request.resume or self.request.job_id is not None:
             return None
-        jobs = await self._jobs.recent(self._request.kind, RECENT_JOBS)
-        alike = [job for job in jobs if job.params == self._request.params]
+        jobs = await self.jobs.recent(self.request.kind, RECENT_JOBS)
+        alike = [job for job in jobs if job.params == self.request.params]
         return max(alike, key=lambda job: job.fence, default=None)
 
     async def _driven_under(self, fence: int) -> Job | None:
-        jobs = await self._jobs.unfinished(self._request.kind)
+        jobs = await self.jobs.unfinished(self.request.kind)
         return next((job for job in jobs if job.fence == fence), None)
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -449,14 +444,14 @@ class JobFollower:
         return (
             await call()
             if self.job is None
-            else await retry_while_away(call, self._clock, self._sleep)
+            else await retry_while_away(call, self.clock, self.sleep)
         )
 
     async def _tell(self, job: Job) -> None:
         if self._told != job.job_id:
             self._told = job.job_id
-            await self._listener.on_follow(job)
-        self._listener.on_progress(job)
+            await self.listener.on_follow(job)
+        self.listener.on_progress(job)
 
 
 async def the_named(jobs: JobStore, request: RunRequest, job_id: str) -> Job:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, TypeVar
 
 from rayapp.bulk import lease, rules
@@ -56,24 +56,20 @@ class _Wished(Exception):
         self.job = job
 
 
+@dataclass(eq=False)
 class JobRunner:
     """Runs one job once. `stop` may be called at any time, from the same event loop."""
 
-    def __init__(
-        self,
-        stores: JobStores,
-        workers: Workers,
-        open_work: OpenWork,
-        *,
-        settings: JobsSettings,
-        clock: Clock,
-        process: str,
-        sleep: lease.Sleep = asyncio.sleep,
-    ) -> None:
-        self._jobs, self._leases = stores.jobs, stores.leases
-        self._workers, self._open_work = workers, open_work
-        self._settings, self._clock, self._process = settings, clock, process
-        self._sleep = sleep
+    stores: JobStores
+    workers: Workers
+    open_work: OpenWork
+    _: KW_ONLY
+    settings: JobsSettings
+    clock: Clock
+    process: str
+    sleep: lease.Sleep = asyncio.sleep
+
+    def __post_init__(self) -> None:
         self._stop = asyncio.Event()
         self._rest = JobState.SUBMITTED
         self._taken: Job | None = None
@@ -86,16 +82,16 @@ class JobRunner:
         """
         self._rest = JobState.PAUSED if pause else JobState.SUBMITTED
         self._stop.set()
-        self._workers.stop()
+        self.workers.stop()
 
     async def preview(self, request: lease.RunRequest) -> Plan:
         """What a run would do; nothing is written."""
         params = request.params
         if request.job_id is not None:
-            params = (await lease.the_named(self._jobs, request, request.job_id)).params
-        work = await self._open_work(params)
+            params = (await lease.the_named(self.stores.jobs, request, request.job_id)).params
+        work = await self.open_work(params)
         try:
-            return await lease.retry_while_away(work.plan, self._clock, self._sleep)
+            return await lease.retry_while_away(work.plan, self.clock, self.sleep)
         finally:
             await work.close()
 
@@ -114,22 +110,22 @@ class JobRunner:
         What goes wrong later is in the result and, when the store can be reached, in the job.
         """
         if request.job_id is not None:
-            named = await lease.the_named(self._jobs, request, request.job_id)
+            named = await lease.the_named(self.stores.jobs, request, request.job_id)
             if rules.has_ended(named):
                 return rules.result_of(named)
 
         async def followed(job: Job) -> None:
             # Workers that were started beside the plan are of no use to a follower.
-            await self._workers.close()
+            await self.workers.close()
             on_follow(job)
 
         follower = lease.JobFollower(
-            self._jobs,
+            self.stores.jobs,
             self._lease_of(request.kind),
             request,
             self._stop,
-            clock=self._clock,
-            sleep=self._sleep,
+            clock=self.clock,
+            sleep=self.sleep,
             listener=lease.FollowListener(on_follow=followed, on_progress=on_progress),
         )
         while (result := await follower.seat()) is None:
@@ -147,21 +143,21 @@ class JobRunner:
                 log.warning("%s: %s", request.kind, error.message)
                 follower.job = self._taken or follower.job
                 if follower.job is None and request.job_id is not None:
-                    follower.job = await lease.the_named(self._jobs, request, request.job_id)
+                    follower.job = await lease.the_named(self.stores.jobs, request, request.job_id)
             finally:
                 await self._lease.release()
-            await self._sleep(lease.RETRY_S)
+            await self.sleep(lease.RETRY_S)
         return result
 
     def _lease_of(self, kind: str) -> lease.JobLease:
         self._lease = lease.JobLease(
-            self._leases,
+            self.stores.leases,
             kind,
-            self._process,
+            self.process,
             self._move,
-            ttl_s=self._settings.lease_s,
-            clock=self._clock,
-            sleep=self._sleep,
+            ttl_s=self.settings.lease_s,
+            clock=self.clock,
+            sleep=self.sleep,
         )
         return self._lease
 
@@ -172,20 +168,20 @@ class JobRunner:
     async def _move(self, old: int, new: int) -> None:
         """The lease was taken back late: the job goes with it."""
         if self._taken is not None:
-            await self._jobs.refence(self._taken.job_id, old, new)
+            await self.stores.jobs.refence(self._taken.job_id, old, new)
 
     async def _drive(
         self, request: lease.RunRequest, known: Job | None, on_progress: lease.OnProgress
     ) -> rules.JobResult:
         job_id = (known or await self._find(request)).job_id
         async with self._lease.steady():
-            self._taken = job = await self._jobs.take(
+            self._taken = job = await self.stores.jobs.take(
                 job_id, self._lease.fence, submission_id=request.submission_id
             )
         # Another driver that was here since the job was found may have done the same work.
         await self._retry(self._lease.confirm)
         try:
-            work = await self._open_work(job.params)
+            work = await self.open_work(job.params)
             try:
                 return await self._work_through(job, work, request, on_progress)
             finally:
@@ -200,7 +196,7 @@ class JobRunner:
             log.error("job %s failed", job.job_id, exc_info=error)
             return await self._fail(job, RayappError(_sentence(error)))
         finally:
-            await self._workers.close()
+            await self.workers.close()
 
     async def _work_through(
         self, job: Job, work: JobWork, request: lease.RunRequest, on_progress: lease.OnProgress
@@ -212,43 +208,43 @@ class JobRunner:
         await self._unless_ended(self._retry(lambda: work.begin(job.facts)))
         job = await self._all_partitions(job, request.concurrency, on_progress)
         await self._stage(job, "finish")
-        rows = await self._retry(lambda: self._jobs.partitions(job.job_id))
+        rows = await self._retry(lambda: self.stores.jobs.partitions(job.job_id))
         finish = await self._unless_ended(self._retry(lambda: work.finish(rows)), on_progress)
         return await self._complete(job, finish)
 
     async def _find(self, request: lease.RunRequest) -> Job:
         """The named job, the one to resume, or a new one."""
         if request.job_id is not None:
-            return await lease.the_named(self._jobs, request, request.job_id)
+            return await lease.the_named(self.stores.jobs, request, request.job_id)
         if request.resume:
-            for job in await self._jobs.recent(request.kind, lease.RECENT_JOBS):
+            for job in await self.stores.jobs.recent(request.kind, lease.RECENT_JOBS):
                 # Only the last one counts: what an older one left was done by a later one.
                 if job.params == request.params:
-                    if rules.can_be_resumed(job, self._clock.now()):
+                    if rules.can_be_resumed(job, self.clock.now()):
                         return job
                     break
         job = Job(
             job_id=request.new_id,
             kind=request.kind,
             params=request.params,
-            created_at=self._clock.now(),
+            created_at=self.clock.now(),
             requested_by=request.requested_by,
         )
-        await self._jobs.create(job)
+        await self.stores.jobs.create(job)
         return job
 
     async def _plan(self, job: Job, work: JobWork, on_progress: lease.OnProgress) -> Job:
         await self._stage(job, "plan")
         plan = await self._unless_ended(self._retry(work.plan), on_progress)
-        await self._run_fenced(lambda fence: self._jobs.planned(job.job_id, fence, plan))
+        await self._run_fenced(lambda fence: self.stores.jobs.planned(job.job_id, fence, plan))
         self._taken = job = await self._progress(job)
         return job
 
     async def _stage(self, job: Job, name: str) -> None:
-        await self._run_fenced(lambda fence: self._jobs.stage(job.job_id, fence, name))
+        await self._run_fenced(lambda fence: self.stores.jobs.stage(job.job_id, fence, name))
 
     async def _progress(self, job: Job) -> Job:
-        return await self._run_fenced(lambda fence: self._jobs.progress(job.job_id, fence))
+        return await self._run_fenced(lambda fence: self.stores.jobs.progress(job.job_id, fence))
 
     async def _all_partitions(
         self, job: Job, concurrency: int, on_progress: lease.OnProgress
@@ -256,7 +252,7 @@ class JobRunner:
         """Until all are done; the job as it then is."""
         await self._stage(job, "partitions")
         while True:
-            rows = await self._retry(lambda: self._jobs.partitions(self._driven.job_id))
+            rows = await self._retry(lambda: self.stores.jobs.partitions(self._driven.job_id))
             waiting = deque(row for row in rows if row.state is PartitionState.WAITING)
             done = not waiting
             if waiting:
@@ -285,7 +281,7 @@ class JobRunner:
                         waiting.clear()
                 except Exception as error:  # noqa: BLE001  # raised below, when the others ended
                     errors.append(error)
-                    self._workers.stop()
+                    self.workers.stop()
 
         await asyncio.gather(*(take_turns() for _ in range(min(concurrency, len(waiting)))))
         if errors:
@@ -298,7 +294,7 @@ class JobRunner:
         while True:
             fence = self._lease.fence
             try:
-                return await self._workers.work_on(replace(job, fence=fence), row)
+                return await self.workers.work_on(replace(job, fence=fence), row)
             except Conflict as error:
                 # The lease was taken back: the step at hand is made again under the new fence.
                 if not await self._lease.outlived(error, fence):
@@ -311,24 +307,24 @@ class JobRunner:
                 tries, steps = (1 if row.steps > steps else tries + 1), row.steps
                 if row.state is PartitionState.DONE:
                     return True
-                if tries >= self._settings.attempts:
+                if tries >= self.settings.attempts:
                     raise RayappError(
                         f"Partition {row.index} lost its worker {tries} times at one step; "
                         f"see the log of the workers ({lost.message})."
                     ) from lost
-                await self._sleep(LOST_PAUSE_S)
+                await self.sleep(LOST_PAUSE_S)
 
     async def _row(self, row: PartitionRow) -> PartitionRow:
-        rows = await self._retry(lambda: self._jobs.partitions(row.job_id))
+        rows = await self._retry(lambda: self.stores.jobs.partitions(row.job_id))
         return next(one for one in rows if one.index == row.index)
 
     async def _watch(self, on_progress: lease.OnProgress, *, wishes: bool = False) -> None:
         """Show the progress; with `wishes`, raise _Wished once people want something else."""
         while True:
-            await self._sleep(PROGRESS_S)
+            await self.sleep(PROGRESS_S)
             try:
                 job = await self._lease.fenced(
-                    lambda fence: self._jobs.progress(self._driven.job_id, fence)
+                    lambda fence: self.stores.jobs.progress(self._driven.job_id, fence)
                 )
             except lease.PASSING:
                 continue  # the workers try again for themselves, the lease has its own limit
@@ -342,24 +338,26 @@ class JobRunner:
 
     async def _end_as_stopped(self, job: Job) -> rules.JobResult:
         """What people asked of it comes before what the process was told."""
-        job = await self._jobs.get(job.job_id) or job
+        job = await self.stores.jobs.get(job.job_id) or job
         if job.wish is not DesiredState.RUN:
             return await self._end_as_wished(job)
         if self._rest is JobState.PAUSED:
             # Whoever stopped it at its terminal asked for a pause: nobody else takes it up.
-            job = await self._jobs.set_desired_state(job.job_id, DesiredState.PAUSE)
+            job = await self.stores.jobs.set_desired_state(job.job_id, DesiredState.PAUSE)
         return await self._left(job, self._rest)
 
     async def _left(self, job: Job, state: JobState) -> rules.JobResult:
         # Not tried again: a stack that goes down takes the store with it, and whoever looks for
         # lost jobs reads the wish in the row.
-        ended = await self._lease.fenced(lambda fence: self._jobs.end(job.job_id, fence, state))
+        ended = await self._lease.fenced(
+            lambda fence: self.stores.jobs.end(job.job_id, fence, state)
+        )
         return rules.result_of(ended)
 
     async def _complete(self, job: Job, finish: Finish) -> rules.JobResult:
         report = {**finish.report, "complete": finish.complete}
         ended = await self._run_fenced(
-            lambda fence: self._jobs.end(job.job_id, fence, JobState.COMPLETED, report=report)
+            lambda fence: self.stores.jobs.end(job.job_id, fence, JobState.COMPLETED, report=report)
         )
         return rules.result_of(ended)
 
@@ -373,7 +371,7 @@ class JobRunner:
         failed = _failed(job, error, rules.EXIT_BAD_ARGUMENTS if refused else None)
         try:
             ended = await self._lease.fenced(
-                lambda fence: self._jobs.end(
+                lambda fence: self.stores.jobs.end(
                     job.job_id,
                     fence,
                     JobState.FAILED,
@@ -410,7 +408,7 @@ class JobRunner:
         return await self._retry(lambda: self._lease.fenced(call))
 
     async def _retry(self, call: Callable[[], Awaitable[T]]) -> T:
-        return await lease.retry_while_away(call, self._clock, self._sleep)
+        return await lease.retry_while_away(call, self.clock, self.sleep)
 
 
 def _is_lost(error: RayappError) -> bool:

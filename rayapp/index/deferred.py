@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ QUIET_LOOKS = 240
 FAILURES_SHOWN = 20
 
 
+@dataclass(eq=False)
 class DeferredWork:
     """Implements `JobWork` in one partition: the service's own indexer does the writing.
 
@@ -34,23 +36,15 @@ class DeferredWork:
     following those as well would never end.
     """
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        scan: ItemScan,
-        *,
-        user_id: str | None,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        self._store, self._scan = store, scan
-        self._user_id = user_id
-        self._sleep = sleep
+    store: MemoryStore
+    scan: ItemScan
+    _: KW_ONLY
+    user_id: str | None
+    sleep: Sleep = asyncio.sleep
 
     async def plan(self) -> Plan:
-        total = await self._store.waiting(self._user_id)
-        return Plan(
-            partitions=[Partition(index=0, payload={"user_id": self._user_id})], total=total
-        )
+        total = await self.store.waiting(self.user_id)
+        return Plan(partitions=[Partition(index=0, payload={"user_id": self.user_id})], total=total)
 
     async def begin(self, facts: Mapping[str, Any]) -> None:
         """Nothing needs to exist."""
@@ -58,9 +52,9 @@ class DeferredWork:
     async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
         """The first one makes everything due; each later one looks once how many are left."""
         if cursor is None:
-            asked = await self._store.requeue(self._user_id)
+            asked = await self.store.requeue(self.user_id)
             # The store's clock, after what was made due: those wait since a moment before it.
-            since = await self._scan.now()
+            since = await self.scan.now()
             left = await self._left(since)
             return Step(
                 cursor={"since": since.isoformat(), "left": left, "quiet": 0},
@@ -68,7 +62,7 @@ class DeferredWork:
             )
         before, quiet = int(cursor["left"]), int(cursor["quiet"]) + 1
         if before:
-            await self._sleep(POLL_S)
+            await self.sleep(POLL_S)
         left = await self._left(datetime.fromisoformat(cursor["since"]))
         done = max(0, before - left)
         if left == 0:
@@ -80,10 +74,10 @@ class DeferredWork:
         return Step(cursor={**cursor, "left": left, "quiet": quiet}, done=done)
 
     async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
-        left = await self._store.waiting(self._user_id)
+        left = await self.store.waiting(self.user_id)
         failed = [
             {"memory_id": item.memory_id, "user_id": item.user_id, "error": item.index.last_error}
-            for item in await self._store.failures(FAILURES_SHOWN, self._user_id)
+            for item in await self.store.failures(FAILURES_SHOWN, self.user_id)
         ]
         stuck = sum(row.counts.get("stuck", 0) for row in partitions)
         report = {
@@ -100,7 +94,7 @@ class DeferredWork:
 
     async def _left(self, since: datetime) -> int:
         """Items that the indexer will still try; those that gave up again are not among them."""
-        return await self._store.waiting_since(self._user_id, since)
+        return await self.store.waiting_since(self.user_id, since)
 
 
 # Items that the index does not hold yet: how many, make them due now, and find lost points.

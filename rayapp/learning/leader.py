@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 
 from rayapp.assistant.extraction.service import ExchangeLearning
@@ -85,32 +85,26 @@ class _Times:
     clean: float | None = None
 
 
+@dataclass(eq=False)
 class MaintenanceService:
     """`drain` and `act` are called again and again by the deployment's loops."""
 
-    def __init__(
-        self,
-        promotion: PromotionService,
-        outbox: OutboxService,
-        leases: LeaseStore,
-        *,
-        tasks: Sequence[PeriodicTask] = (),
-        learning: ExchangeLearning | None = None,
-        runtime: Runtime,
-    ) -> None:
-        self._promotion = promotion
-        self._outbox = outbox
-        self._leases = leases
-        self._learning = learning
-        self._periodic = PeriodicTasks(tasks, runtime.clock)
-        self._clock = runtime.clock
-        self._settings = runtime.settings
-        self._process = runtime.process
-        self._disk = runtime.disk
+    promotion: PromotionService
+    outbox: OutboxService
+    leases: LeaseStore
+    _: KW_ONLY
+    tasks: Sequence[PeriodicTask] = ()
+    learning: ExchangeLearning | None = None
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._periodic = PeriodicTasks(self.tasks, self.runtime.clock)
         self._times = _Times()
         self._lease: Lease | None = None
         # Before the first cycle: what was stored since a cycle would have run.
-        self._window = self._clock.now() - timedelta(seconds=self._settings.promotion.interval_s)
+        self._window = self.runtime.clock.now() - timedelta(
+            seconds=self.runtime.settings.promotion.interval_s
+        )
         self._seen: dict[str, Activity] = {}
 
     async def drain(self) -> int:
@@ -119,67 +113,67 @@ class MaintenanceService:
         On a full disk it waits in the outbox, as what is to be learned and every task but the
         lease do.
         """
-        if self._disk.full:
+        if self.runtime.disk.full:
             return 0
-        return await self._outbox.run_once(self._lease, promotes=self._lease is not None)
+        return await self.outbox.run_once(self._lease, promotes=self._lease is not None)
 
     async def learn(self) -> int:
         """Learn from one batch of exchanges; every process may, because each is claimed by one."""
-        if self._learning is None or self._disk.full:
+        if self.learning is None or self.runtime.disk.full:
             return 0
-        return await self._learning.run_once()
+        return await self.learning.run_once()
 
     async def act(self) -> bool:
         """Do every task that is due, if this process is the owner; whether it is."""
-        self._lease = await self._leases.acquire(
-            OWNER_LEASE, self._process, self._settings.promotion.lease_s
+        self._lease = await self.leases.acquire(
+            OWNER_LEASE, self.runtime.process, self.runtime.settings.promotion.lease_s
         )
         if self._lease is None:
             self._times = _Times()  # whoever becomes the owner starts with a cycle
             self._periodic.forget()
             return False
-        if self._disk.full:
+        if self.runtime.disk.full:
             return True
-        if self._is_due(self._times.cycle, self._settings.promotion.interval_s):
+        if self._is_due(self._times.cycle, self.runtime.settings.promotion.interval_s):
             await self._cycle_of_all()
         if self._is_due(self._times.activity, ACTIVITY_S):
             await self._busy_users()
-            self._times.activity = self._clock.monotonic()
+            self._times.activity = self.runtime.clock.monotonic()
         if self._is_due(self._times.clean, CLEAN_S):
-            await self._outbox.clean(CLEAN_ROWS)
-            self._times.clean = self._clock.monotonic()
+            await self.outbox.clean(CLEAN_ROWS)
+            self._times.clean = self.runtime.clock.monotonic()
         await self._periodic.run_due()
         return True
 
     async def release(self) -> None:
         """Give the lease back, so that another process takes over at once."""
         try:
-            lease, self._lease = await self._leases.current(OWNER_LEASE), None
-            if lease is not None and lease.holder == self._process:
-                await self._leases.release(lease)
+            lease, self._lease = await self.leases.current(OWNER_LEASE), None
+            if lease is not None and lease.holder == self.runtime.process:
+                await self.leases.release(lease)
         finally:
-            if self._learning is not None:
-                await self._learning.close()
+            if self.learning is not None:
+                await self.learning.close()
 
     async def _cycle_of_all(self) -> None:
-        began, now = self._clock.monotonic(), self._clock.now()
+        began, now = self.runtime.clock.monotonic(), self.runtime.clock.now()
         if await self._cycle(None):
             self._times.cycle = began
             self._window, self._seen = now, {}
 
     async def _busy_users(self) -> None:
         """A cycle for everybody who stored enough, or changed the conversation, since theirs."""
-        for user_id, stored, conversations in await self._promotion.activity(self._window):
+        for user_id, stored, conversations in await self.promotion.activity(self._window):
             activity = Activity(stored, conversations)
             seen = self._seen.get(user_id, Activity())
-            due = cycle_due(activity, seen, self._settings.promotion.exchanges)
+            due = cycle_due(activity, seen, self.runtime.settings.promotion.exchanges)
             if due and await self._cycle(user_id):
                 self._seen[user_id] = activity
 
     async def _cycle(self, user_id: str | None) -> bool:
         """False when it must be tried again soon."""
         try:
-            report = await self._promotion.run(user_id)
+            report = await self.promotion.run(user_id)
         except Conflict:
             return True  # somebody asked for the same cycle by hand
         except RayappError as error:
@@ -190,4 +184,4 @@ class MaintenanceService:
         return True
 
     def _is_due(self, last: float | None, every_s: float) -> bool:
-        return last is None or self._clock.monotonic() - last >= every_s
+        return last is None or self.runtime.clock.monotonic() - last >= every_s

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 
 from rayapp.core import errors
@@ -27,6 +27,7 @@ EDIT_ATTEMPTS = 12
 EDIT_PAUSE_S = 0.01
 
 
+@dataclass(eq=False)
 class MemoriesService:
     """Store and edit. Raises InvalidInput, TooLarge, NotFound, Conflict, StoreDown.
 
@@ -35,23 +36,17 @@ class MemoriesService:
         capacity: active memory_bank items per user.
     """
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        *,
-        clock: Clock,
-        metrics: Metrics,
-        limits: TextLimits,
-        capacity: int,
-        new_id: Callable[[], str],
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._metrics = metrics
-        self._limits = limits
-        self._new_id = new_id
-        self._supersession = Supersession(store, clock, self._change)
-        self._room = BankQuota(store, capacity, partial(self.archive, reason="capacity"))
+    items: MemoryStore
+    _: KW_ONLY
+    clock: Clock
+    metrics: Metrics
+    limits: TextLimits
+    capacity: int
+    new_id: Callable[[], str]
+
+    def __post_init__(self) -> None:
+        self._supersession = Supersession(self.items, self.clock, self._change)
+        self._room = BankQuota(self.items, self.capacity, partial(self.archive, reason="capacity"))
 
     async def store(self, scope: WriteScope, new: NewMemory) -> StoreResult:
         """`stored` or `duplicate`; same id with another text raises DuplicateMemory."""
@@ -70,11 +65,11 @@ class MemoriesService:
         return replace(result, archived=archived)
 
     async def _stored(self, scope: WriteScope, item: MemoryItem) -> StoreResult:
-        result = await self._result(scope, item, await self._store.insert(item))
+        result = await self._result(scope, item, await self.items.insert(item))
         if result.status == "rejected":
             raise _error_of(result)
         await self._supersession.close(scope, item, result.memory_id)
-        self._metrics.count("stored", status=result.status)
+        self.metrics.count("stored", status=result.status)
         return result
 
     async def store_batch(
@@ -84,7 +79,7 @@ class MemoriesService:
         results: list[StoreResult | None] = []
         items: list[tuple[int, MemoryItem]] = []
         before = BatchPredecessors()
-        first = creation.sequence_at(self._clock.now())
+        first = creation.sequence_at(self.clock.now())
         for position, one in enumerate(new):
             made = await self._item_or_rejection(scope, one, before)
             if isinstance(made, StoreResult):
@@ -110,7 +105,7 @@ class MemoriesService:
             await self._insert_batch(scope, items, results, before)
         done = [result for result in results if result is not None]
         for result in done:
-            self._metrics.count("stored", status=result.status)
+            self.metrics.count("stored", status=result.status)
         return done
 
     def made(self, scope: WriteScope, new: Sequence[NewMemory]) -> list[MemoryItem]:
@@ -118,7 +113,7 @@ class MemoriesService:
 
         Raises InvalidInput, TooLarge: one of them breaks a rule.
         """
-        first = creation.sequence_at(self._clock.now())
+        first = creation.sequence_at(self.clock.now())
         return [
             replace(self._item(scope, one), sequence=first + position)
             for position, one in enumerate(new)
@@ -132,7 +127,7 @@ class MemoriesService:
         before: BatchPredecessors,
     ) -> None:
         """Store `items`; what became of each goes to its place in `results`."""
-        inserted = await self._store.insert_many([item for _, item in items])
+        inserted = await self.items.insert_many([item for _, item in items])
         for (position, item), outcome in zip(items, inserted, strict=True):
             results[position] = await self._closed(
                 scope, item, await self._result(scope, item, outcome), before
@@ -163,7 +158,7 @@ class MemoriesService:
             results[stored[name]] = StoreResult(memory_id=name, status="stored", archived=gone)
 
     async def get(self, scope: ReadScope, memory_id: str) -> MemoryItem:
-        item = await self._store.get(scope, memory_id)
+        item = await self.items.get(scope, memory_id)
         if item is None:
             raise errors.NotFound(
                 f"No memory {memory_id}; list /api/memory/items to see what exists."
@@ -171,7 +166,7 @@ class MemoriesService:
         return item
 
     async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> ItemList:
-        page = await self._store.page(
+        page = await self.items.page(
             scope,
             where,
             sort=query.sort,
@@ -182,15 +177,15 @@ class MemoriesService:
         )
         total = None
         if query.with_total:
-            total = await self._store.count(scope, where, text_query=query.text_query)
+            total = await self.items.count(scope, where, text_query=query.text_query)
         return ItemList(items=tuple(page.items), next_cursor=page.next_cursor, total=total)
 
     async def edit(self, scope: WriteScope, memory_id: str, edit: MemoryEdit) -> MemoryItem:
         self._check_edit(edit)
 
         def change(item: MemoryItem) -> MemoryItem:
-            changed = creation.apply_edit(item, edit, self._clock.now())
-            creation.check_item(changed, self._limits)
+            changed = creation.apply_edit(item, edit, self.clock.now())
+            creation.check_item(changed, self.limits)
             return changed
 
         return await self._change(
@@ -209,7 +204,7 @@ class MemoriesService:
             _refuse_merged(item, memory_id, "Archive")
             if item.status is Status.ARCHIVED:
                 return item
-            return creation.archived(item, reason, self._clock.now())
+            return creation.archived(item, reason, self.clock.now())
 
         return await self._change(
             scope, memory_id, change, ChangeType.ARCHIVE, reason, expected_version
@@ -241,7 +236,7 @@ class MemoriesService:
     ) -> MemoryItem:
         def change(item: MemoryItem) -> MemoryItem:
             _refuse_merged(item, memory_id, "Restore")
-            now = self._clock.now()
+            now = self.clock.now()
             if item.status is not Status.ACTIVE:
                 return creation.restored(item, now)
             if not is_expired(item, now) and item.superseded_by is None:
@@ -257,7 +252,7 @@ class MemoriesService:
 
         def change(item: MemoryItem) -> MemoryItem:
             _refuse_merged(item, memory_id, "Delete")
-            return creation.deleted(item, self._clock.now())
+            return creation.deleted(item, self.clock.now())
 
         await self._change(scope, memory_id, change, ChangeType.ARCHIVE, "deleted", None)
 
@@ -265,16 +260,16 @@ class MemoriesService:
         self, scope: ReadScope, memory_id: str, limit: int = 50
     ) -> list[MemoryVersion]:
         item = await self.get(scope, memory_id)
-        return await self._store.versions(scope, item.memory_id, limit)
+        return await self.items.versions(scope, item.memory_id, limit)
 
     def _item(self, scope: WriteScope, new: NewMemory) -> MemoryItem:
         creation.check_user(scope.user_id)
-        creation.check_new(new, self._limits)
+        creation.check_new(new, self.limits)
         return creation.new_item(
             new,
             user_id=scope.user_id,
-            memory_id=new.memory_id or self._new_id(),
-            now=self._clock.now(),
+            memory_id=new.memory_id or self.new_id(),
+            now=self.clock.now(),
             stored_by=scope.principal,
         )
 
@@ -317,7 +312,7 @@ class MemoriesService:
             return StoreResult(memory_id=existing.merged_into, status="duplicate")
         if outcome.clash == "id" and existing.status is not Status.ACTIVE:
             return _reject(existing, f"is {existing.status.value}; restore it or use a new id")
-        now = self._clock.now()
+        now = self.clock.now()
         try:
             replaced = existing.superseded_by is not None
             if outcome.clash == "text" if replaced else is_expired(existing, now):
@@ -326,7 +321,7 @@ class MemoriesService:
                 # Active all the time, so it needs no other place in the bank.
                 await self._restore(scope, existing.memory_id, None)
             if outcome.clash == "text":
-                await self._store.mention(scope, existing.memory_id, now)
+                await self.items.mention(scope, existing.memory_id, now)
                 await self._said_again(scope, existing, item)
         except (errors.NotFound, errors.Conflict):
             # In a batch this must reject itself only: the others are stored.
@@ -345,12 +340,12 @@ class MemoriesService:
             always_inject=existing.always_inject or item.always_inject,
             reason="said again",
         )
-        if creation.apply_edit(existing, edit, self._clock.now()) is not existing:
+        if creation.apply_edit(existing, edit, self.clock.now()) is not existing:
             await self.edit(scope, existing.memory_id, edit)
 
     def _check_edit(self, edit: MemoryEdit) -> None:
         if edit.text is not None:
-            creation.check_text(edit.text, self._limits.text)
+            creation.check_text(edit.text, self.limits.text)
         creation.check_labels(edit.tags or (), "tag")
         creation.check_labels(edit.entities or (), "entity")
 
@@ -377,9 +372,9 @@ class MemoriesService:
             new = change(item)
             if new is item:
                 return item
-            row = replaced_state(item, kind, reason, self._clock.now())
+            row = replaced_state(item, kind, reason, self.clock.now())
             try:
-                return await self._store.replace(new, expected_version=item.version, row=row)
+                return await self.items.replace(new, expected_version=item.version, row=row)
             except errors.VersionConflict:
                 if expected_version is not None or attempt == EDIT_ATTEMPTS:
                     raise

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from rayapp.client.discovery import data_dir_of, service_url
 from rayapp.core.errors import DependencyDown
 from rayapp.search.rules.evaluation import percentile
 from tests.bench.arguments import bench_parser, positive
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.texts import facts
 from tests.bench.wire import Connection
 
@@ -180,11 +181,6 @@ def table(report: dict[str, Any]) -> Table:
     return made
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
-
 def _run(arguments: argparse.Namespace) -> int:
     url = service_url(arguments.url, data_dir_of(arguments.data_dir))
     rows = asyncio.run(measured(url, arguments))
@@ -204,6 +200,8 @@ def _run(arguments: argparse.Namespace) -> int:
     missed = refused or rows["prefetch"]["http_p95"] > PREFETCH_P95_MS
     return WITH_FAILURES if missed else DONE
 
+
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

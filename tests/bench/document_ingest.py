@@ -15,6 +15,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import percentile
 from tests.bench.arguments import bench_parser, positive, positive_number
 from tests.bench.document_readers import LINES, SAME_TEXT, pages_of, paragraphs_of
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.faults import stack_of
 from tests.bench.texts import facts
 from tests.bench.wire import Connection
@@ -187,10 +188,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return WITH_FAILURES if said else DONE
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from tests.bench.encoder_gateways import Embedding, Product, Reranking
 from tests.bench.encoder_memory import recovery
 from tests.bench.encoder_model import SIZES, write_cross_encoder, write_encoder
 from tests.bench.encoder_work import MIXED, Bare, Work, works
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 
 LENGTHS = ("16", "64", "256", "512", MIXED)
 ROUNDS = 5
@@ -214,11 +214,6 @@ def tables(report: dict[str, Any]) -> list[Table]:
     return [*made, memory]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
-
 def ready(arguments: argparse.Namespace) -> None:
     """Fill in the size. Raises ConfigError where the bench cannot run."""
     if importlib.util.find_spec("sentence_transformers") is None:
@@ -247,6 +242,8 @@ def _run(arguments: argparse.Namespace) -> int:
     ]
     return DONE if all(recovered) else WITH_FAILURES
 
+
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

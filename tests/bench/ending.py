@@ -1,11 +1,22 @@
 """How a bench ends: its exit codes, and every error that a user can mend as one plain sentence."""
 
 import sys
-from collections.abc import Callable, Iterator
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Sequence
 
 from rayapp.core.errors import RayappError
 
 DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
+
+
+def run_bench(
+    parser: Callable[[], ArgumentParser],
+    run: Callable[[Namespace], int],
+    argv: Sequence[str] | None = None,
+) -> int:
+    """The exit code of `run` with the arguments of the command line."""
+    arguments = parser().parse_args(argv)
+    return exit_code_of(lambda: run(arguments))
 
 
 def exit_code_of(work: Callable[[], int]) -> int:

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.processes import members
 from rayapp.local.stack.state import read_state
 from tests.bench.arguments import bench_parser, positive_number
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.fault_load import CALM_S, LONGEST_S, FaultLoad, Verdict, missing
 from tests.running import REPLICA, VECTOR_ENGINE, RunningService, started, until
 
@@ -263,10 +264,7 @@ def _write(arguments: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> Non
     arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

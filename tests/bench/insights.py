@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import orjson
@@ -34,7 +35,7 @@ from rayapp.memory.scope import ReadScope
 from rayapp.search.rules.evaluation import percentile
 from rayapp.storage.mongo.database import MongoDatabase
 from tests.bench.arguments import bench_parser, positive
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.learned import CONVERSATION, Asked, Filler, Learner
 from tests.bench.texts import facts
 from tests.support.mongo_server import running_mongo
@@ -180,11 +181,6 @@ def table(report: dict[str, Any]) -> Table:
     return made
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
-
 def _run(arguments: argparse.Namespace) -> int:
     console = Console()
     with running_mongo() as server:
@@ -196,6 +192,8 @@ def _run(arguments: argparse.Namespace) -> int:
     missed = report["latency_ms"]["insights"]["p95"] > INSIGHTS_P95_MS
     return WITH_FAILURES if missed else DONE
 
+
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -16,7 +16,7 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ from tests.bench.arguments import (
 )
 from tests.bench.batch_store import batch_store
 from tests.bench.closed_loop import knee
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.processes import stack_cpu, stack_memory
 from tests.bench.report import markdown, table
 
@@ -180,11 +180,6 @@ def failed(report: dict[str, Any]) -> bool:
     return False
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
-
 def _run(arguments: argparse.Namespace) -> int:
     console = Console()
     started = time.monotonic()
@@ -197,6 +192,8 @@ def _run(arguments: argparse.Namespace) -> int:
     console.print(table(report))
     return WITH_FAILURES if failed(report) else DONE
 
+
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

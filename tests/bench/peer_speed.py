@@ -34,6 +34,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -50,7 +51,7 @@ from rayapp.core.errors import ConfigError, DependencyDown, RayappError
 from tests.bench import peer_speed_report
 from tests.bench.arguments import bench_parser, not_negative_number, positive, positive_number
 from tests.bench.closed_loop import client_processes, shared_out
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.peer_env import make_env, python_of
 from tests.bench.peer_ours import OURS, Service
 from tests.bench.peer_protocol import Part, Plan, Shape, rows_of, speed_part
@@ -478,11 +479,6 @@ def measure(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
     }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
-
 def _run(arguments: argparse.Namespace) -> int:
     console = Console(markup=False, emoji=False)
     if not console.is_terminal:
@@ -509,6 +505,8 @@ def _run(arguments: argparse.Namespace) -> int:
     console.print(f"load average {load}, run {report['run_id']}")
     return WITH_FAILURES if report["failed"] else DONE
 
+
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

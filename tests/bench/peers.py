@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -46,7 +47,7 @@ from rayapp.core.settings.load import load_settings
 from rayapp.inference.backends.static_model import find_model
 from tests.bench import peer_protocol, peer_report
 from tests.bench.arguments import bench_parser, positive, positive_number
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.peer_env import make_env, python_of
 from tests.bench.peer_ours import OURS, Service
 from tests.bench.peer_systems import FOREIGN, ON_QDRANT, SYSTEMS
@@ -267,11 +268,6 @@ async def _probe(arguments: argparse.Namespace) -> None:
         await client.backlog()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
-
 def _run(arguments: argparse.Namespace) -> int:
     console = Console(markup=False, emoji=False)
     if not console.is_terminal:
@@ -287,6 +283,8 @@ def _run(arguments: argparse.Namespace) -> int:
         console.print(line)
     return WITH_FAILURES if any(entry["failed"] for entry in entries) else DONE
 
+
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

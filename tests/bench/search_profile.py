@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from rich.table import Table
 from rayapp.core.errors import DependencyDown
 from rayapp.search.rules.evaluation import percentile
 from tests.bench.arguments import bench_parser, not_negative, positive
-from tests.bench.ending import DONE, exit_code_of
+from tests.bench.ending import DONE, run_bench
 from tests.bench.search_rig import SearchRig, fill, search_rig
 from tests.bench.stage_cpu import StageCpu
 from tests.bench.texts import facts
@@ -252,11 +253,6 @@ async def _functions(rig: SearchRig, calls: Sequence[Any], arguments: argparse.N
     pstats.Stats(profile).sort_stats("cumtime").print_stats(arguments.functions)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
-
 def _run(arguments: argparse.Namespace) -> int:
     report = uvloop.run(run(arguments))
     if arguments.out is not None:
@@ -266,6 +262,8 @@ def _run(arguments: argparse.Namespace) -> int:
         Console().print(table)
     return DONE
 
+
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -18,6 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,7 +38,7 @@ from rayapp.storage.qdrant.errors import qdrant_errors
 from rayapp.storage.qdrant.predicate import Predicate, count_predicate, predicate_of
 from tests.bench import server_points
 from tests.bench.arguments import bench_parser, not_negative, positive
-from tests.bench.ending import DONE, exit_code_of
+from tests.bench.ending import DONE, run_bench
 from tests.bench.search_profile import cpu_of
 from tests.bench.server_builds import (
     ALIAS,
@@ -262,11 +263,6 @@ def _about(arguments: argparse.Namespace, corpus: server_points.Corpus) -> dict[
     }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
-
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.items < LEAST_EACH * arguments.users:
         raise ConfigError(f"Pass at least {LEAST_EACH} --items for each of --users.")
@@ -280,6 +276,8 @@ def _run(arguments: argparse.Namespace) -> int:
         console.print(f"{name}: no graph was built; pass more --items, or --graph-from.")
     return DONE
 
+
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

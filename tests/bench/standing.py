@@ -15,6 +15,7 @@ import secrets
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from rayapp.memory.item import SourceType
 from rayapp.memory.tiers import Tier
 from rayapp.wire.memories import SourceBody
 from tests.bench.arguments import bench_parser
-from tests.bench.ending import DONE, exit_code_of
+from tests.bench.ending import DONE, run_bench
 from tests.support.blocks import parse_lines
 
 STANDING = ("instruction_following", "preference_following")
@@ -109,16 +110,13 @@ def table(counts: Counts) -> Table:
     return made
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
-
-
 def _run(arguments: argparse.Namespace) -> int:
     console = Console()
     console.print(table(asyncio.run(measured(arguments, console))))
     return DONE
 
+
+main = partial(run_bench, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -23,8 +23,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from pymongo import MongoClient
-
 from rayapp.container.bootstrap import Stores
 from rayapp.core.errors import DeadlineExceeded, StoreDown
 from rayapp.core.runtime import SystemClock
@@ -319,9 +317,7 @@ async def trials(
     within_s: float = math.inf,
 ) -> list[Result]:
     """Of each act so many kills before its end, or those that time is left for, seconds."""
-    with running_mongo() as server, MongoClient[dict[str, Any]](server.uri) as client:
-        limit = {"setParameter": 1, "transactionLifetimeLimitSeconds": TRANSACTION_S}
-        client.admin.command(limit)
+    with running_mongo(TRANSACTION_S) as server:
         results = []
         for number, name in enumerate(names):
             with tempfile.TemporaryDirectory(prefix="rayapp-kills-") as folder:

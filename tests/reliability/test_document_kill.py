@@ -7,11 +7,8 @@ import random
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from pymongo import MongoClient
 
 from rayapp.container.bootstrap import new_id, runtime_of
 from rayapp.core.errors import DependencyDown
@@ -30,7 +27,7 @@ from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.documents import CHUNK_PAGE, MongoBookStore
 from rayapp.storage.mongo.indexes import ITEMS, UPLOADS
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
-from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.mongo_server import MongoServer
 
 pytestmark = [pytest.mark.engine, pytest.mark.fault]
 
@@ -38,8 +35,6 @@ DANA, READS = WriteScope("dana"), ReadScope("dana")
 BOOKS, KILLS = 24, 20
 # The dead owner's claim is in the way until it ends.
 CLAIM_S = 1.0
-# So is its open transaction: the server keeps one for 60 s by default.
-TRANSACTION_S = 2
 # From the start of the work to the kill, seconds: reading a book takes about one.
 LONGEST_S = 0.8
 SENTENCE = "Page {n}: the children of book {book} played in the yard; הילדים שיחקו בחצר. "
@@ -70,14 +65,6 @@ async def owner(uri: str, name: str) -> None:
     while True:
         if not await work.run_once():
             await asyncio.sleep(0.02)
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server, MongoClient[dict[str, Any]](server.uri) as client:
-        limit = {"setParameter": 1, "transactionLifetimeLimitSeconds": TRANSACTION_S}
-        client.admin.command(limit)
-        yield server
 
 
 def text_of(book: int) -> bytes:

@@ -5,12 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from pymongo import MongoClient
 
 from rayapp.container.bootstrap import runtime_of
 from rayapp.core.errors import Conflict, DeadlineExceeded, DependencyDown
@@ -29,16 +27,14 @@ from rayapp.storage.mongo.jobs import MongoLeaseStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.support.builders import an_item
-from tests.support.mongo_server import MongoServer, running_mongo
+from tests.support.mongo_server import MongoServer
 
 pytestmark = [pytest.mark.engine, pytest.mark.fault]
 
 DANA = ReadScope("dana")
 ITEMS = 300
-# The dead owner's lease, and its open transaction, are in the way until they end by themselves.
-# The server keeps a transaction for 60 s by default, and looks for old ones every half of that.
+# The dead owner's lease is in the way until it ends by itself.
 LEASE_S = 2.0
-TRANSACTION_S = 2
 TRIES = 120
 KINDS = {"promote": "promoted", "demote": "demoted", "archive": "archived"}
 
@@ -109,14 +105,6 @@ async def cycle_that_dies(uri: str, name: str) -> None:
     settings = load_settings(env={}, overrides={"mongo": {"uri": uri, "database": name}})
     database = MongoDatabase(settings.mongo)
     await service(database, Dying(database)).run(None)
-
-
-@pytest.fixture(scope="module")
-def mongo() -> Iterator[MongoServer]:
-    with running_mongo() as server, MongoClient[dict[str, Any]](server.uri) as client:
-        limit = {"setParameter": 1, "transactionLifetimeLimitSeconds": TRANSACTION_S}
-        client.admin.command(limit)
-        yield server
 
 
 @pytest.mark.parametrize(

@@ -123,12 +123,19 @@ class MongoServer:
 
 
 @contextmanager
-def running_mongo() -> Iterator[MongoServer]:
-    """A started server; its data is removed afterwards."""
+def running_mongo(transaction_s: int | None = None) -> Iterator[MongoServer]:
+    """A started server; its data is removed afterwards.
+
+    `transaction_s`: how long it keeps the open transaction of a process that died; 60 by default.
+    """
     with tempfile.TemporaryDirectory(prefix="rayapp-mongo-") as folder:
         server = MongoServer(Path(folder))
         server.start()
         try:
+            if transaction_s is not None:
+                limit = {"setParameter": 1, "transactionLifetimeLimitSeconds": transaction_s}
+                with MongoClient[dict[str, object]](server.uri) as client:
+                    client.admin.command(limit)
             yield server
         finally:
             server.kill()

@@ -6,7 +6,7 @@ Each step meets what an earlier try left, so a call that died is finished by its
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from rayapp.assistant.extraction.executor import EXTENDED, MERGED_REASON
 from rayapp.assistant.extraction.rules.facts import LEARNED_TAG
@@ -33,36 +33,29 @@ REASON = "what it was learned from was deleted"
 Settle = Callable[[Sequence[OutcomeEvent]], Awaitable[int]]
 
 
+@dataclass(eq=False)
 class Unlearning:
-    """Raises StoreDown, Overloaded; asking again goes on."""
+    """Raises StoreDown, Overloaded; asking again goes on.
 
-    def __init__(
-        self,
-        memories: MemoriesService,
-        items: MemoryStore,
-        rows: UserRows,
-        outcomes: OutcomeStore,
-        events: EventStore,
-        *,
-        settle: Settle,
-        clock: Clock,
-    ) -> None:
-        """`settle`: lets the graphs count one user's events as they stand now."""
-        self._memories = memories
-        self._items = items
-        self._rows = rows
-        self._outcomes = outcomes
-        self._events = events
-        self._settle = settle
-        self._clock = clock
+    `settle`: lets the graphs count one user's events as they stand now.
+    """
+
+    memories: MemoriesService
+    items: MemoryStore
+    rows: UserRows
+    outcome_store: OutcomeStore
+    events: EventStore
+    _: KW_ONLY
+    settle: Settle
+    clock: Clock
 
     async def outcomes(self, scope: WriteScope, of: OutcomesOf) -> None:
         """Take these outcomes back; those of a whole conversation are forgotten too."""
         for _ in range(TRIES):
-            owed = await self._outcomes.withdraw(scope, of, self._clock.now())
+            owed = await self.outcome_store.withdraw(scope, of, self.clock.now())
             if owed:
-                await self._settle(owed)
-            if not of.whole or not await self._outcomes.forget(scope, of):
+                await self.settle(owed)
+            if not of.whole or not await self.outcome_store.forget(scope, of):
                 return
             await asyncio.sleep(PAUSE_S)
         raise errors.Overloaded("The graphs are busy: delete it again.", retry_after_s=1.0)
@@ -73,8 +66,8 @@ class Unlearning:
         items = await self._all(scope.own, conversation_id, ())
         await self._set_free(scope, conversation_id, [one.memory_id for one in items])
         deleted = 0
-        while gone := await self._rows.delete_of_conversation(
-            scope, conversation_id, PAGE, self._clock.now()
+        while gone := await self.rows.delete_of_conversation(
+            scope, conversation_id, PAGE, self.clock.now()
         ):
             deleted += gone
         await self._reopen(scope, items)
@@ -91,7 +84,7 @@ class Unlearning:
         ]
         for one in items:
             try:
-                await self._memories.delete(scope, one.memory_id)
+                await self.memories.delete(scope, one.memory_id)
             except (errors.NotFound, errors.Conflict):
                 continue  # deleted meanwhile, or part of another one that goes on
         await self._reopen(scope, items)
@@ -111,7 +104,7 @@ class Unlearning:
         found: list[MemoryItem] = []
         cursor = None
         while True:
-            page = await self._items.page(scope, where, sort="recent", limit=PAGE, cursor=cursor)
+            page = await self.items.page(scope, where, sort="recent", limit=PAGE, cursor=cursor)
             found += page.items
             cursor = page.next_cursor
             if cursor is None:
@@ -120,24 +113,24 @@ class Unlearning:
     async def _set_free(self, scope: WriteScope, conversation_id: str, gone: Sequence[str]) -> None:
         """What was merged into a memory of this conversation, but was said elsewhere too, is a
         memory of its own again."""
-        for part in await self._rows.merged_into(scope.own, gone):
+        for part in await self.rows.merged_into(scope.own, gone):
             if part.source.conversation_id == conversation_id:
                 continue
-            now = self._clock.now()
+            now = self.clock.now()
             row = replaced_state(part, ChangeType.RESTORE, REASON, now)
             alone = replace(restored(part, now), merged_into=None)
             try:
-                await self._items.replace(alone, expected_version=part.version, row=row)
+                await self.items.replace(alone, expected_version=part.version, row=row)
             except (errors.DuplicateMemory, errors.VersionConflict, errors.NotFound):
                 continue  # another memory says the same, or it went meanwhile
 
     async def _reopen(self, scope: WriteScope, gone: Sequence[MemoryItem]) -> None:
         """What these had taken the place of is current again."""
         for one in gone:
-            old = await self._items.get(scope.own, one.supersedes) if one.supersedes else None
+            old = await self.items.get(scope.own, one.supersedes) if one.supersedes else None
             if old is not None and old.superseded_by == one.memory_id:
                 try:
-                    await self._memories.restore(scope, old.memory_id)
+                    await self.memories.restore(scope, old.memory_id)
                 except errors.Conflict:
                     continue  # a full bank, or a text that another memory has by now
 
@@ -146,17 +139,17 @@ class Unlearning:
     ) -> None:
         """Memories of elsewhere that say more because of it say what they said before, unless they
         were changed again since."""
-        for note in await self._events.of_conversation(scope.own, conversation_id, EXTENDED):
+        for note in await self.events.of_conversation(scope.own, conversation_id, EXTENDED):
             if message_id not in (None, note.data.get("message_id")):
                 continue
-            item = await self._items.get(scope.own, note.memory_id or "")
+            item = await self.items.get(scope.own, note.memory_id or "")
             if item is None or item.memory_id != note.memory_id:
                 continue
             key = f"{EXTENDED}\x00{scope.user_id}\x00{item.memory_id}\x00{item.text}"
             if str(uuid.uuid5(EVENT_NAMESPACE, key)) != note.event_id:
                 continue
-            rows = await self._items.versions(scope.own, item.memory_id, PAGE)
+            rows = await self.items.versions(scope.own, item.memory_id, PAGE)
             before = next((row for row in rows if row.reason == MERGED_REASON), None)
             if before is not None:
                 edit = MemoryEdit(text=before.text, expected_version=item.version, reason=REASON)
-                await self._memories.edit(scope, item.memory_id, edit)
+                await self.memories.edit(scope, item.memory_id, edit)

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from rayapp.bulk.model import (
@@ -129,22 +129,20 @@ SYNC_POLL_S = 0.5
 GRAPH_ROWS = 10_000
 
 
+@dataclass(eq=False)
 class ConsistencyService:
     """Compares index and truth in both directions.
 
     Sweeps go round the whole space over time.
     """
 
-    def __init__(
-        self, comparison: Comparison, log: SweepLog, *, runtime: Runtime, sleep: Sleep | None = None
-    ) -> None:
-        self._comparison = comparison
-        self._log = log
-        self._clock = runtime.clock
-        self._random = runtime.random
-        self._metrics = runtime.metrics
-        self._settings = runtime.settings.consistency
-        self._sleep = sleep or asyncio.sleep
+    comparison: Comparison
+    log: SweepLog
+    _: KW_ONLY
+    runtime: Runtime
+    sleep: Sleep = asyncio.sleep
+
+    def __post_init__(self) -> None:
         self._next: tuple[str | None] | None = None
 
     async def check(self, *, sample: int, repair: bool) -> SweepReport:
@@ -152,20 +150,20 @@ class ConsistencyService:
 
         Raises IndexDown while the index is being filled, and StoreDown.
         """
-        began, checked_at = self._clock.monotonic(), self._clock.now()
-        await self._comparison.schema()
+        began, checked_at = self.runtime.clock.monotonic(), self.runtime.clock.now()
+        await self.comparison.schema()
         walk = KeyspaceCursor(ranges=round_from(await self._start()), limit=sample)
         while not walk.over:
-            walk = await self._comparison.page(walk, self._settings.batch_size)
+            walk = await self.comparison.page(walk, self.runtime.settings.consistency.batch_size)
         look = Recheck([])
         if walk.suspects:
-            await self._sleep(self._settings.grace_s)
-            look = await self._comparison.look_again(walk.suspects, Repairs(repair=repair))
+            await self.sleep(self.runtime.settings.consistency.grace_s)
+            look = await self.comparison.look_again(walk.suspects, Repairs(repair=repair))
         issues = look.issues
-        truth_count, index_count = await self._comparison.counts()
+        truth_count, index_count = await self.comparison.counts()
         report = SweepReport(
             checked_at=checked_at,
-            duration_s=round(self._clock.monotonic() - began, 3),
+            duration_s=round(self.runtime.clock.monotonic() - began, 3),
             checked=walk.seen,
             found=dict(Counter(issue.kind for issue in issues)),
             repaired=dict(Counter(issue.kind for issue in issues if issue.repaired)),
@@ -174,9 +172,9 @@ class ConsistencyService:
             index_count=index_count,
             unreadable=look.unreadable,
         )
-        count_drift(self._metrics, report_row(report)["found"])
-        await self._log.repaired(issues, MAX_EVENTS)
-        await self._log.report({**report_row(report), "after": walk.after})
+        count_drift(self.runtime.metrics, report_row(report)["found"])
+        await self.log.repaired(issues, MAX_EVENTS)
+        await self.log.report({**report_row(report), "after": walk.after})
         self._next = (walk.after,)
         return report
 
@@ -184,11 +182,11 @@ class ConsistencyService:
         """Where this process stopped; a new one goes on where any did, else anywhere."""
         if self._next is not None:
             return self._next[0]
-        last = await last_report(self._log.events)
+        last = await last_report(self.log.events)
         if last is not None and "after" in last:
             after: str | None = last["after"]
             return after
-        return random_id(self._random)
+        return random_id(self.runtime.random)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +197,7 @@ class SweepStores:
     graphs: GraphStore
 
 
+@dataclass(eq=False)
 class SweepWork:
     """Implements `JobWork`: the whole space in ranges, or a sample of it.
 
@@ -207,35 +206,27 @@ class SweepWork:
     `sample`: ids to look at, from a random one on; None = all of them.
     """
 
-    def __init__(
-        self,
-        comparison: Comparison,
-        stores: SweepStores,
-        log: SweepLog,
-        *,
-        sample: int | None,
-        repairs: Repairs,
-        runtime: Runtime,
-        sleep: Sleep | None = None,
-    ) -> None:
-        self._comparison = comparison
-        self._stores = stores
-        self._log = log
-        self._sample = sample
-        self._repairs = repairs
-        self._runtime = runtime
-        self._settings = runtime.settings.consistency
-        self._sleep = sleep or asyncio.sleep
+    comparison: Comparison
+    stores: SweepStores
+    log: SweepLog
+    _: KW_ONLY
+    sample: int | None
+    repairs: Repairs
+    runtime: Runtime
+    sleep: Sleep = asyncio.sleep
 
     async def plan(self) -> Plan:
-        await self._comparison.schema()
-        total = max(await self._comparison.counts())
-        if self._sample is not None:
-            ranges = round_from(random_id(self._runtime.random))
-            shares: list[dict[str, Any]] = [{"ranges": ranges, "limit": self._sample}]
-            total = min(total, self._sample)
+        await self.comparison.schema()
+        total = max(await self.comparison.counts())
+        if self.sample is not None:
+            ranges = round_from(random_id(self.runtime.random))
+            shares: list[dict[str, Any]] = [{"ranges": ranges, "limit": self.sample}]
+            total = min(total, self.sample)
         else:
-            shares = [{"ranges": (one,)} for one in point_ranges(self._settings.partitions)]
+            shares = [
+                {"ranges": (one,)}
+                for one in point_ranges(self.runtime.settings.consistency.partitions)
+            ]
         room = max(1, MAX_EVENTS // len(shares))
         partitions = [
             Partition(index=index, payload={**share, "events": room})
@@ -251,7 +242,7 @@ class SweepWork:
         walk = KeyspaceCursor.of(partition.payload, cursor)
         if walk.suspects and (walk.over or len(walk.suspects) >= AT_ONCE):
             return await self._second_look(walk, partition)
-        after = await self._comparison.page(walk, self._settings.batch_size)
+        after = await self.comparison.page(walk, self.runtime.settings.consistency.batch_size)
         return Step(cursor=_cursor_of(after), done=after.seen - walk.seen)
 
     async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
@@ -260,13 +251,13 @@ class SweepWork:
             counts.update(row.counts)
         found, repaired = by_kind(counts, "found"), by_kind(counts, "repaired")
         waiting, left = 0, found
-        if self._repairs.repair:
+        if self.repairs.repair:
             waiting = await self._still_waiting() if repaired else 0
             left = await self._left([row for row in partitions if _was_repaired(row)])
-        truth_count, index_count = await self._comparison.counts()
+        truth_count, index_count = await self.comparison.counts()
         complete = not left and not waiting
         report = {
-            "mode": "full" if self._sample is None else "sample",
+            "mode": "full" if self.sample is None else "sample",
             "checked": sum(row.done for row in partitions),
             "found": found,
             "repaired": repaired,
@@ -279,20 +270,20 @@ class SweepWork:
             "index_count": index_count,
             "graph_references": await self._graph_references(),
             "issues": [one for row in partitions for one in row.samples][:MAX_ISSUES],
-            "in_quarantine": await self._comparison.kept(MAX_ISSUES),
+            "in_quarantine": await self.comparison.kept(MAX_ISSUES),
         }
         aside = ("issues", "in_quarantine")
-        await self._log.report({name: part for name, part in report.items() if name not in aside})
+        await self.log.report({name: part for name, part in report.items() if name not in aside})
         return Finish(report=report, complete=complete)
 
     async def close(self) -> None:
         """Nothing is held open."""
 
     async def _second_look(self, walk: KeyspaceCursor, partition: Partition) -> Step:
-        await self._sleep(self._settings.grace_s)
-        look = await self._comparison.look_again(walk.suspects, self._repairs)
+        await self.sleep(self.runtime.settings.consistency.grace_s)
+        look = await self.comparison.look_again(walk.suspects, self.repairs)
         room = int(partition.payload["events"]) - walk.events
-        written = await self._log.repaired(look.issues, room)
+        written = await self.log.repaired(look.issues, room)
         counts = Counter(f"found_{issue.kind.value}" for issue in look.issues)
         counts.update(f"repaired_{issue.kind.value}" for issue in look.issues if issue.repaired)
         counts["quarantined"] += look.quarantined
@@ -306,17 +297,17 @@ class SweepWork:
 
     async def _still_waiting(self) -> int:
         """Wait until the indexer has written what this job asked for; how many still wait."""
-        clock = self._runtime.clock
+        clock = self.runtime.clock
         began = clock.monotonic()
         while True:
-            backlog = await self._stores.items.backlog()
+            backlog = await self.stores.items.backlog()
             waited = clock.monotonic() - began
             # Younger than this wait: whatever was asked for before it has been written.
             if backlog.oldest_untried_s is None or backlog.oldest_untried_s < waited:
                 return 0
             if waited >= SYNC_WAIT_S:
                 return backlog.pending
-            await self._sleep(SYNC_POLL_S)
+            await self.sleep(SYNC_POLL_S)
 
     async def _left(self, partitions: Sequence[PartitionRow]) -> dict[str, int]:
         """What is left of what was repaired. The ids of few repairs are known; a partition that
@@ -325,28 +316,30 @@ class SweepWork:
         named = {row.index: _repaired_ids(row) for row in partitions}
         known = [point_id for ids in named.values() for point_id in ids or ()]
         if known:
-            await self._sleep(self._settings.grace_s)
-            look = await self._comparison.look_again(known, LOOK_ONLY)
+            await self.sleep(self.runtime.settings.consistency.grace_s)
+            look = await self.comparison.look_again(known, LOOK_ONLY)
             left.update(issue.kind.value for issue in look.issues)
         for row in partitions:
             if named[row.index] is not None:
                 continue
             walk = KeyspaceCursor.of(row.payload, None)
             while not walk.over:
-                walk = await self._comparison.page(walk, self._settings.batch_size)
+                walk = await self.comparison.page(
+                    walk, self.runtime.settings.consistency.batch_size
+                )
                 if walk.suspects and (walk.over or len(walk.suspects) >= AT_ONCE):
-                    await self._sleep(self._settings.grace_s)
-                    look = await self._comparison.look_again(walk.suspects, LOOK_ONLY)
+                    await self.sleep(self.runtime.settings.consistency.grace_s)
+                    look = await self.comparison.look_again(walk.suspects, LOOK_ONLY)
                     left.update(issue.kind.value for issue in look.issues)
                     walk = replace(walk, suspects=())
         return dict(left)
 
     async def _graph_references(self) -> dict[str, int]:
         """Dead references of all graphs; removed when this job repairs everything."""
-        graphs, after = self._stores.graphs, None
+        graphs, after = self.stores.graphs, None
         found = cleaned = 0
-        while self._sample is None:
-            if self._repairs.repair:
+        while self.sample is None:
+            if self.repairs.repair:
                 dead, rows, after = await forget_dead(graphs, GRAPH_ROWS, after)
                 found, cleaned = found + dead, cleaned + rows
             else:

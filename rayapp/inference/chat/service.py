@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -72,30 +72,22 @@ class _Asked:
     ask_id: str
 
 
+@dataclass(eq=False)
 class ModelCalls:
     """The language model of the helpers. It never raises for what is away: a reply says why.
 
     Without `chat` every question is answered `off`.
     """
 
-    def __init__(
-        self,
-        chat: ports.ChatModel | None,
-        usage: ports.UsageStore,
-        prompts: PromptBook,
-        *,
-        breaker: Breaker,
-        runtime: Runtime,
-    ) -> None:
-        self._chat = chat
-        self._usage = usage
-        self._prompts = prompts
-        self._breaker = breaker
-        self._runtime = runtime
-        self._settings = runtime.settings.models
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        rules = self._settings
+    chat: ports.ChatModel | None
+    ledger: ports.UsageStore
+    prompts: PromptBook
+    _: KW_ONLY
+    breaker: Breaker
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        rules = self.runtime.settings.models
         self._budget = Budget(
             calls=rules.calls_per_day, tokens=rules.tokens_per_day, cost=rules.cost_per_day
         )
@@ -104,44 +96,39 @@ class ModelCalls:
         # What calls of this process may still cost; the ledger does not know of them yet.
         self._flying: dict[str, Spent] = defaultdict(Spent)
 
-    @property
-    def breaker(self) -> Breaker:
-        """For diagnostics, and to close it by hand."""
-        return self._breaker
-
     def enabled(self, helper: ports.HelperName) -> bool:
         """True when there is an endpoint and the helper may use it."""
-        return self._chat is not None and bool(getattr(self._settings.helpers, helper))
+        return self.chat is not None and bool(getattr(self.runtime.settings.models.helpers, helper))
 
     async def ask(self, user_id: str, question: ports.ModelQuestion[T]) -> ports.ModelReply[T]:
         """The answer, or why there is none. Only a defect of the caller raises (ConfigError)."""
-        prompt = self._prompts.get(question.helper, question.language)
+        prompt = self.prompts.get(question.helper, question.language)
         messages = prompt.render(question.variables)
-        begun = self._clock.monotonic()
+        begun = self.runtime.clock.monotonic()
         reply: ports.ModelReply[T]
         if not self.enabled(question.helper):
             reply = ports.ModelReply(why="off", detail=f"{question.helper} is off.")
         else:
-            deadline = Deadline(self._limit(question), self._clock.monotonic)
+            deadline = Deadline(self._limit(question), self.runtime.clock.monotonic)
             asked = _Asked(
                 user_id=user_id,
                 helper=question.helper,
                 prompt=prompt,
                 deadline=deadline,
-                ask_id=self._runtime.new_id(),
+                ask_id=self.runtime.new_id(),
             )
             reply = await self._tries(asked, question, messages)
-            self._metrics.observe(
-                "model_latency_s", self._clock.monotonic() - begun, helper=question.helper
+            self.runtime.metrics.observe(
+                "model_latency_s", self.runtime.clock.monotonic() - begun, helper=question.helper
             )
-        self._metrics.count("model_asks", helper=question.helper, result=reply.why or "ok")
+        self.runtime.metrics.count("model_asks", helper=question.helper, result=reply.why or "ok")
         return reply
 
     async def refusal(self, user_id: str, planned: Spent) -> str | None:
         """Why so much more may not be spent for the user today; None: it may. Raises StoreDown."""
         if self._budget == Budget():
             return None
-        total = await self._usage.total(ReadScope(user_id), day_start(self._clock.now()))
+        total = await self.ledger.total(ReadScope(user_id), day_start(self.runtime.clock.now()))
         spent = Spent(calls=total.calls, tokens=total.tokens, cost=total.cost)
         limit = refused_by(self._budget, spent, planned)
         if limit is None:
@@ -155,24 +142,24 @@ class ModelCalls:
         """Keep a call in the ledger, with what it cost."""
         prompt, answer = row.usage.prompt_tokens, row.usage.completion_tokens
         for kind, tokens in (("prompt", prompt), ("answer", answer)):
-            self._metrics.count("model_tokens", tokens, helper=row.helper, kind=kind)
+            self.runtime.metrics.count("model_tokens", tokens, helper=row.helper, kind=kind)
         try:
-            await self._usage.add(replace(row, cost=cost_of(prompt, answer, self._prices)))
+            await self.ledger.add(replace(row, cost=cost_of(prompt, answer, self._prices)))
         except RayappError as error:
             # The answer is there and paid for; only the sum of the day is too low.
             log.warning("a model call is missing in the ledger (%s)", error.code)
-            self._metrics.count("model_rows_lost")
+            self.runtime.metrics.count("model_rows_lost")
 
     async def usage(self, scope: ReadScope, since: datetime) -> ports.UsageTotal:
         """What the calls for this user cost since then."""
-        return await self._usage.total(scope, since)
+        return await self.ledger.total(scope, since)
 
     async def health(self) -> dict[str, Any]:
         """Off is well: nothing is missing that was asked for."""
         helpers = {name: self.enabled(name) for name in ports.HELPERS}
-        if self._chat is None:
+        if self.chat is None:
             return {"healthy": True, "enabled": False, "message": OFF, "helpers": helpers}
-        shot = self._breaker.snapshot(self._clock.monotonic())
+        shot = self.breaker.snapshot(self.runtime.clock.monotonic())
         silent = await self._silent({name for name, on in helpers.items() if on})
         message = "ok"
         if shot.state is not BreakerState.CLOSED:
@@ -186,7 +173,7 @@ class ModelCalls:
             "healthy": message == "ok",
             "enabled": True,
             "message": message,
-            "model": self._chat.model,
+            "model": self.chat.model,
             "helpers": helpers,
             "silent": silent,
             "breaker": shot.state.value,
@@ -195,7 +182,7 @@ class ModelCalls:
 
     async def close(self) -> None:
         """Connections of the endpoint."""
-        close = getattr(self._chat, "close", None)
+        close = getattr(self.chat, "close", None)
         if close is not None:
             await close()
 
@@ -203,7 +190,7 @@ class ModelCalls:
         """Those of the helpers that are on whose last calls, in whatever process, gave nothing."""
         try:
             async with asyncio.timeout(LEDGER_S):
-                calls = await self._usage.recent(self._clock.now() - SEEN, SEEN_CALLS)
+                calls = await self.ledger.recent(self.runtime.clock.now() - SEEN, SEEN_CALLS)
         except (RayappError, TimeoutError):
             return []  # that the ledger is away is told by the truth's own component
         by_helper: dict[str, dict[str, list[ports.CallSeen]]] = {}
@@ -220,7 +207,11 @@ class ModelCalls:
         if question.timeout_s is not None:
             return question.timeout_s
         prefix = question.helper == "contextual_prefix"
-        return self._settings.prefix_timeout_s if prefix else self._settings.timeout_s
+        return (
+            self.runtime.settings.models.prefix_timeout_s
+            if prefix
+            else self.runtime.settings.models.timeout_s
+        )
 
     async def _tries(
         self, asked: _Asked, question: ports.ModelQuestion[T], messages: Sequence[ports.Message]
@@ -261,7 +252,7 @@ class ModelCalls:
         self._flying[asked.user_id] = self._flying[asked.user_id].plus(planned)
         try:
             await self._check_budget(asked)
-            begun = self._clock.monotonic()
+            begun = self.runtime.clock.monotonic()
             answer: ports.ChatAnswer | None = None
             read: T | Unreadable | None = None
             try:
@@ -306,8 +297,8 @@ class ModelCalls:
             busy = "All calls are in use: raise models.concurrency."
             raise _NoAnswer("timeout", busy, called=False) from error
         try:
-            return await self._breaker.call(
-                lambda: self._complete(asked, messages), self._clock.monotonic, ModelDown
+            return await self.breaker.call(
+                lambda: self._complete(asked, messages), self.runtime.clock.monotonic, ModelDown
             )
         except TimeoutError as error:
             raise _NoAnswer("timeout", str(error)) from error
@@ -321,7 +312,7 @@ class ModelCalls:
             self._slots.release()
 
     async def _complete(self, asked: _Asked, messages: Sequence[ports.Message]) -> ports.ChatAnswer:
-        assert self._chat is not None
+        assert self.chat is not None
         left = asked.deadline.remaining()
         if left <= 0:
             raise TimeoutError("No time was left for the call.")
@@ -329,7 +320,7 @@ class ModelCalls:
         try:
             # The model keeps its limit itself; this one holds even if it does not.
             async with asyncio.timeout(left):
-                return await self._chat.complete(
+                return await self.chat.complete(
                     messages,
                     max_tokens=head.max_tokens,
                     temperature=head.temperature,
@@ -355,7 +346,7 @@ class ModelCalls:
         return read
 
     def _log_raw(self, answer: ports.ChatAnswer, helper: str) -> None:
-        if self._runtime.random() < self._settings.raw_log_share:
+        if self.runtime.random() < self.runtime.settings.models.raw_log_share:
             text = redact(answer.text).text[:LOGGED_CHARS]
             log.info("raw answer for %s (%s): %s", helper, answer.finish, text)
 
@@ -368,16 +359,16 @@ class ModelCalls:
         ok: bool,
         answered: bool = True,
     ) -> None:
-        assert self._chat is not None
+        assert self.chat is not None
         row = ports.UsageRow(
             user_id=asked.user_id,
             helper=asked.helper,
-            model=self._chat.model,
+            model=self.chat.model,
             prompt_version=asked.prompt.version,
-            at=self._clock.now(),
+            at=self.runtime.clock.now(),
             usage=usage,
             ok=ok,
-            duration_ms=round((self._clock.monotonic() - begun) * 1000, 3),
+            duration_ms=round((self.runtime.clock.monotonic() - begun) * 1000, 3),
             ask_id=asked.ask_id,
             answered=answered,
         )

@@ -6,7 +6,7 @@ import asyncio
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rayapp.admin.ports import StreamEvent, StreamKind
@@ -65,34 +65,29 @@ class InMemoryEventStream:
         return InMemoryEventFeed(self, scope, kinds, min(poll_s, self._longest_poll_s), at)
 
 
+@dataclass(eq=False)
 class InMemoryEventFeed:
     """Implements `EventFeed`."""
 
-    def __init__(
-        self,
-        stream: InMemoryEventStream,
-        scope: ReadScope,
-        kinds: frozenset[StreamKind],
-        poll_s: float,
-        at: int,
-    ) -> None:
-        self._stream = stream
-        self._scope = scope
-        self._kinds = kinds
-        self._poll_s = poll_s
-        self._at = at
+    stream: InMemoryEventStream
+    scope: ReadScope
+    kinds: frozenset[StreamKind]
+    poll_s: float
+    at: int
+
+    def __post_init__(self) -> None:
         self._closed = False
 
     @property
     def position(self) -> str:
-        return position(self._at)
+        return position(self.at)
 
     async def next(self) -> StreamEvent | None:
         found = self._found()
         if found is None:
             try:
-                async with asyncio.timeout(self._poll_s), self._stream.told:
-                    await self._stream.told.wait()
+                async with asyncio.timeout(self.poll_s), self.stream.told:
+                    await self.stream.told.wait()
             except TimeoutError:
                 return None
             found = self._found()
@@ -101,14 +96,14 @@ class InMemoryEventFeed:
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._stream.open_feeds -= 1
+            self.stream.open_feeds -= 1
 
     def _found(self) -> StreamEvent | None:
-        while self._at < len(self._stream.log):
-            owner, event = self._stream.log[self._at]
-            self._at += 1
-            mine = event.kind is StreamKind.JOB or owner == self._scope.user_id
-            if mine and event.kind in self._kinds:
+        while self.at < len(self.stream.log):
+            owner, event = self.stream.log[self.at]
+            self.at += 1
+            mine = event.kind is StreamKind.JOB or owner == self.scope.user_id
+            if mine and event.kind in self.kinds:
                 return replace(event)
         return None
 

@@ -234,7 +234,7 @@ async def test_arguments_that_cannot_be_met_end_with_2_and_the_job_is_not_taken_
             raise error
         return Refusing(rig.world)
 
-    runner._open_work = open_work
+    runner.open_work = open_work
     result = await runner.run(rig.request())
     assert (result.exit_code, result.sentence) == (EXIT_BAD_ARGUMENTS, error.message)
     assert (result.job.state, result.job.error) == (JobState.FAILED, error.message)

@@ -141,7 +141,7 @@ async def test_a_stop_does_what_people_asked_before(wish: DesiredState, state: J
         runner.stop()
         return CountingWork(rig.world)
 
-    runner._open_work = open_work
+    runner.open_work = open_work
     assert (await runner.run(asked)).job.state is state
 
 
@@ -169,7 +169,7 @@ async def test_a_wish_cuts_the_finish_short(wish: DesiredState, state: JobState)
     async def open_work(_params: Mapping[str, Any]) -> CountingWork:
         return work
 
-    runner._open_work = open_work
+    runner.open_work = open_work
     asks: list[asyncio.Task[Job]] = []
 
     def ask(job: Job) -> None:
