@@ -230,8 +230,7 @@ def examples_of(
 def load_pairs(path: Path = PAIRS) -> Corpus:
     """Our own memories and questions of both languages.
 
-    Raises:
-        ConfigError: the file is missing or has another form.
+    Raises ConfigError: the file is missing or has another form.
     """
     try:
         rows = yaml.safe_load(path.read_text(encoding="utf-8"))

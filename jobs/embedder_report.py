@@ -55,11 +55,7 @@ class Task:
 
 
 def tasks_of(data: Path) -> list[Task]:
-    """What the sets under `data` ask.
-
-    Raises:
-        ConfigError: a file is missing or cannot be read.
-    """
+    """What the sets under `data` ask. Raises ConfigError: a file is missing or cannot be read."""
     titles = _titles(data)
     asked = [question for corpus in load_datagov(data).questions.corpora
              for question in corpus.questions]  # fmt: skip
@@ -201,8 +197,7 @@ def left_out_of(model_name: str, fields: Sequence[str]) -> LeftOut:
 def report(model_name: str, data: Path | None, fields: Sequence[str]) -> dict[str, Any]:
     """Everything measured, ready for JSON; every file is read before anything is measured.
 
-    Raises:
-        ConfigError: a model, a set or a field is missing or cannot be read.
+    Raises ConfigError: a model, a set or a field is missing or cannot be read.
     """
     folder = find_model(model_name)
     model = load_static_model(folder)

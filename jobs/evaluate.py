@@ -173,8 +173,7 @@ def _judged(
 ) -> int:
     """Hold the run to the committed results or commit it; returns the exit code.
 
-    Raises:
-        ConfigError: it is no run of what the committed results are of.
+    Raises ConfigError: it is no run of what the committed results are of.
     """
     incomparable = _hold(arguments, chosen, results)
     if results.gates:

@@ -210,8 +210,7 @@ def compare(
     """Every set, as weights order it that never saw it; every file is read before the first
     question is ranked.
 
-    Raises:
-        ConfigError: a set, the model or the weights are missing or cannot be read.
+    Raises ConfigError: a set, the model or the weights are missing or cannot be read.
     """
     static = load_static_model(find_model(options.model))
     shipped = read_rerank_model(options.weights)

@@ -27,8 +27,7 @@ class Pair:
 def read_pairs(folder: Path = PAIRS) -> list[Pair]:
     """All pairs of `folder/*.tsv`, by file name and line; of a pair in two files the first.
 
-    Raises:
-        ConfigError: no pairs, a line that is not a pair, or a pair that is twice in one file.
+    Raises ConfigError: no pairs, a line that is not a pair, or a pair that is twice in one file.
     """
     pairs: dict[tuple[str, str], Pair] = {}
     for path in sorted(folder.glob("*.tsv")):

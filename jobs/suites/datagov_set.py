@@ -49,8 +49,7 @@ class DatagovSet:
 def load_datagov(data: Path, questions: Path | None = None) -> DatagovSet:
     """The set of the catalogue under `data`; `questions` None = our own.
 
-    Raises:
-        ConfigError: a file is missing, cannot be read or has no such rows.
+    Raises ConfigError: a file is missing, cannot be read or has no such rows.
     """
     schemas, snapshot = read_json(data / SCHEMAS, CATALOGUE), read_json(data / SNAPSHOT, DESCRIBING)
     with rows_of(data / SCHEMAS, CATALOGUE):
@@ -89,8 +88,7 @@ def floor_text(dataset: Mapping[str, Any]) -> str:
 def load_questions(path: Path = QUESTIONS) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
     """(questions with their datasets, controls without one).
 
-    Raises:
-        ConfigError: the file cannot be read as our questions.
+    Raises ConfigError: the file cannot be read as our questions.
     """
     try:
         rows = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -53,8 +53,7 @@ class Gate:
 def read_committed(folder: Path, suite: str, hashes: Mapping[str, str]) -> Golden:
     """The results to compare with.
 
-    Raises:
-        ConfigError: there are none, or they are of other data.
+    Raises ConfigError: there are none, or they are of other data.
     """
     golden = read_golden(folder, suite)
     check_data(golden, hashes)
@@ -73,8 +72,7 @@ def gate(
 ) -> Gate:
     """Compare a run, whose files have these hashes, with the committed results.
 
-    Raises:
-        ConfigError: they have no question in common.
+    Raises ConfigError: they have no question in common.
     """
     comparison = compare(golden.rows, replace_texts(rows))
     if not comparison.differences:

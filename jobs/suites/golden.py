@@ -46,8 +46,7 @@ class Golden:
 def data_hashes(files: Files, data: Path, ours: Sequence[Path] = ()) -> dict[str, str]:
     """The sha256 of every file of a set, by its path below `data`, and of our own files.
 
-    Raises:
-        ConfigError: a file is missing or cannot be read.
+    Raises ConfigError: a file is missing or cannot be read.
     """
     found = {}
     for what, paths in files.items():
@@ -77,8 +76,7 @@ def unknown_data(golden: Golden, hashes: Mapping[str, str]) -> list[str]:
 def check_data(golden: Golden, hashes: Mapping[str, str]) -> None:
     """Ranks of other data say nothing about ranking.
 
-    Raises:
-        ConfigError: a file differs from the one the results are of.
+    Raises ConfigError: a file differs from the one the results are of.
     """
     for name, known in sorted(golden.data.items()):
         if known != hashes.get(name):
@@ -118,8 +116,7 @@ def write_golden(folder: Path, golden: Golden) -> Path:
 def read_golden(folder: Path, suite: str) -> Golden:
     """The committed results of `suite`.
 
-    Raises:
-        ConfigError: there are none, or the file is not one of this format.
+    Raises ConfigError: there are none, or the file is not one of this format.
     """
     path = folder / f"{suite}.json"
     if not path.is_file():

@@ -24,8 +24,7 @@ HEADLINE = frozenset({"1", "2", "3", "4"})
 def load_locomo(data: Path) -> Suite:
     """The suite of the conversations under `data`.
 
-    Raises:
-        ConfigError: the file is missing, is not JSON or has no such rows.
+    Raises ConfigError: the file is missing, is not JSON or has no such rows.
     """
     corpora, excluded = [], 0
     samples = read_json(data / FILE, NAME)

@@ -11,8 +11,7 @@ from rayapp.core.errors import ConfigError
 def check_files(paths: Sequence[Path]) -> None:
     """Folders that are not there yet are made when a file is written.
 
-    Raises:
-        ConfigError: a path cannot be written as a file, or two reports would go to one.
+    Raises ConfigError: a path cannot be written as a file, or two reports would go to one.
     """
     for number, path in enumerate(paths):
         with _usable(path):
@@ -28,8 +27,7 @@ def check_files(paths: Sequence[Path]) -> None:
 def check_folder(folder: Path) -> None:
     """It is there, or can be made.
 
-    Raises:
-        ConfigError: it is a file, is below one, or may not be written.
+    Raises ConfigError: it is a file, is below one, or may not be written.
     """
     there = folder.absolute()
     with _usable(folder):
@@ -44,8 +42,7 @@ def check_folder(folder: Path) -> None:
 def put(path: Path, content: bytes) -> None:
     """Write the file whole or not at all: the one before stays until then. Its folder is made.
 
-    Raises:
-        ConfigError: it cannot be written.
+    Raises ConfigError: it cannot be written.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -91,8 +91,7 @@ class PrecisionSet:
 def load_precision(data: Path) -> PrecisionSet:
     """The set under `data`.
 
-    Raises:
-        ConfigError: a file is missing, is not JSON or has no such rows.
+    Raises ConfigError: a file is missing, is not JSON or has no such rows.
     """
     seed, asked = read_json(data / BELIEFS, NAME), read_json(data / CASES, NAME)
     with rows_of(data / BELIEFS, NAME):

@@ -150,9 +150,8 @@ async def run_suite(
 ) -> SuiteRun:
     """Store the suite, wait for the index and ask every question.
 
-    Raises:
-        RayappError: the service is away or refuses the caller; a single bad document or
-            question is recorded in the run instead.
+    Raises RayappError: the service is away or refuses the caller; a single bad document or question
+    is recorded in the run instead.
     """
     stored = await store_suite(client, suite, options.run_id, progress)
     return await ask_suite(client, stored, options, progress)

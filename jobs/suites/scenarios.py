@@ -41,8 +41,7 @@ class Scenario:
 def load_adversarial(data: Path) -> tuple[Scenario, ...]:
     """The adversarial set of the data folder.
 
-    Raises:
-        ConfigError: the file is missing, is not JSON or has no such rows.
+    Raises ConfigError: the file is missing, is not JSON or has no such rows.
     """
     rows = read_json(data / ADVERSARIAL, NAME)
     with rows_of(data / ADVERSARIAL, NAME):
@@ -63,8 +62,7 @@ def load_adversarial(data: Path) -> tuple[Scenario, ...]:
 def load_contradictions(path: Path = CONTRADICTIONS) -> tuple[Scenario, ...]:
     """Our own pairs of an outdated and a current fact, in both languages.
 
-    Raises:
-        ConfigError: the file cannot be read, a row lacks a field or repeats an id.
+    Raises ConfigError: the file cannot be read, a row lacks a field or repeats an id.
     """
     try:
         rows: list[Mapping[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -119,8 +119,7 @@ class ParagraphSet:
     def load(self, data: Path) -> Suite:
         """The suite of the file under `data`.
 
-        Raises:
-            ConfigError: the file is missing, is not JSON or has no such rows.
+        Raises ConfigError: the file is missing, is not JSON or has no such rows.
         """
         path = data / self.file
         paragraphs: dict[str, Document] = {}
@@ -150,8 +149,7 @@ def spread(items: Sequence[OneT], limit: int | None) -> Sequence[OneT]:
 def rows_of(path: Path, what: str) -> Iterator[None]:
     """Around the reading of a set's rows: a file of another shape is one sentence.
 
-    Raises:
-        ConfigError: a field is missing or is of another kind.
+    Raises ConfigError: a field is missing or is of another kind.
     """
     try:
         yield
@@ -166,8 +164,7 @@ def rows_of(path: Path, what: str) -> Iterator[None]:
 def read_json(path: Path, what: str) -> Any:
     """The parsed file.
 
-    Raises:
-        ConfigError: missing or not JSON; the sentence names the set and the file.
+    Raises ConfigError: missing or not JSON; the sentence names the set and the file.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))

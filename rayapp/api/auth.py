@@ -379,8 +379,7 @@ class Guard:
         """Who asks, once the key or the token is known to cover the route. `source`: the address
         that asks.
 
-        Raises:
-            Unauthorized, Forbidden, RateLimited, InvalidInput, StoreDown.
+        Raises Unauthorized, Forbidden, RateLimited, InvalidInput, StoreDown.
         """
         if not self._keys_required:
             return self._local(headers)

@@ -240,8 +240,7 @@ class ContextCalls(Core):
     ) -> Talk[ToolAnswerView]:
         """Call a tool; `arguments` may be the JSON text that a model wrote.
 
-        Raises:
-            NotFound: no such tool.
+        Raises NotFound: no such tool.
         """
         body = {
             "arguments": arguments if isinstance(arguments, str) else dict(arguments),

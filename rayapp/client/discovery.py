@@ -20,8 +20,7 @@ def data_dir_of(given: Path | None) -> Path:
 def read_state(data_dir: Path) -> dict[str, Any] | None:
     """The state of the stack of this directory, None when none was started there.
 
-    Raises:
-        ConfigError: the file is there and is not a JSON object.
+    Raises ConfigError: the file is there and is not a JSON object.
     """
     path = data_dir / "run" / "state.json"
     if not path.exists():
@@ -46,8 +45,7 @@ def service_url(url: str | None, data_dir: Path) -> str:
 def read_key(path: Path | None) -> str | None:
     """The bearer key in the file, None without a file.
 
-    Raises:
-        ConfigError: it cannot be read or is empty.
+    Raises ConfigError: it cannot be read or is empty.
     """
     if path is None:
         return None

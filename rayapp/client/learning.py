@@ -30,8 +30,7 @@ class LearningCalls(Core):
     ) -> Talk[learning.OutcomeAnswerView]:
         """Say how memories did; `options` are further body fields (signal, action).
 
-        Raises:
-            InvalidInput, NotFound, Conflict: as the server says.
+        Raises InvalidInput, NotFound, Conflict: as the server says.
         """
         named = {"receipt_id": receipt_id, "positions": positions, "memory_ids": memory_ids}
         body = given({"outcome": outcome, "conversation_id": conversation_id} | named | options)
@@ -154,8 +153,7 @@ class LearningCalls(Core):
     def concept(self, concept_id: str, **who: Unpack[Reader]) -> Talk[graphs.DefinitionAnswer]:
         """Everything known of a concept: a node's id, or a name in any script.
 
-        Raises:
-            NotFound: no graph knows it.
+        Raises NotFound: no graph knows it.
         """
         path = at(f"{MEMORY}/kg/concept/{{concept_id}}/definition", concept_id=concept_id)
         return self.reading(graphs.DefinitionAnswer, path, **who)

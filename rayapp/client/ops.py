@@ -168,8 +168,7 @@ class OpsCalls(Core):
     ) -> Talk[JobView]:
         """Wait until a job has ended or was paused; look at `state` to see which.
 
-        Raises:
-            DeadlineExceeded: nothing about it changed for `stall_s` seconds.
+        Raises DeadlineExceeded: nothing about it changed for `stall_s` seconds.
         """
         seen: tuple[object, ...] | None = None
         moved = time.monotonic()
@@ -352,8 +351,7 @@ class SystemCalls(Core):
     def ready(self) -> Talk[system.ReadyAnswer]:
         """Readiness; a service that is warming up answers `ready=False` with reasons.
 
-        Raises:
-            DependencyDown: nothing listens there.
+        Raises DependencyDown: nothing listens there.
         """
         came = yield Request(method="GET", path="/readyz")
         if not isinstance(came, httpx.Response):
@@ -370,8 +368,7 @@ class SystemCalls(Core):
     ) -> Talk[insights.BacklogView]:
         """Wait until nothing is pending in the index, over all users.
 
-        Raises:
-            DeadlineExceeded: the backlog did not shrink for `stall_s` seconds.
+        Raises DeadlineExceeded: the backlog did not shrink for `stall_s` seconds.
         """
         lowest: int | None = None
         moved = time.monotonic()
@@ -406,8 +403,7 @@ class SystemCalls(Core):
     def health(self, *, full: bool = False) -> Talk[insights.HealthAnswer]:
         """The components; `unhealthy` is an answer here, not an error.
 
-        Raises:
-            DependencyDown: nothing listens there.
+        Raises DependencyDown: nothing listens there.
         """
         came = yield Request(method="GET", path=asked(f"{MEMORY}/health", full=full or None))
         if not isinstance(came, httpx.Response):

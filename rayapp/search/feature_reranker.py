@@ -24,8 +24,7 @@ class FeaturesRerankBackend:
     def __init__(self, static_model: str = "", weights: Path = BUNDLED) -> None:
         """Loads weights and word vectors (0.1 s). `static_model` empty: the one of the weights.
 
-        Raises:
-            ConfigError: weights or vectors are missing, broken or made for another version.
+        Raises ConfigError: weights or vectors are missing, broken or made for another version.
         """
         self._model = read_rerank_model(weights)
         vectors = load_static_model(find_model(static_model or self._model.static_model))

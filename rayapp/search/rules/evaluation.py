@@ -110,8 +110,7 @@ METRICS: Mapping[str, Metric] = {
 def estimate(values: Sequence[float], *, seed: int = BOOTSTRAP_SEED) -> Estimate:
     """Mean and percentile bootstrap interval of per-question values.
 
-    Raises:
-        ValueError: no values: an average of nothing is not a number to report.
+    Raises ValueError: no values: an average of nothing is not a number to report.
     """
     if not values:
         raise ValueError("no judged question: nothing to estimate")
@@ -155,8 +154,7 @@ def rank_groups(judged: Judged, group_of: Callable[[str], str]) -> Judged:
 def percentile(values: Sequence[float], share: float) -> float:
     """Nearest-rank percentile: an observed value, `share` in 0..1.
 
-    Raises:
-        ValueError: no values, or a share outside 0..1.
+    Raises ValueError: no values, or a share outside 0..1.
     """
     if not values or not 0.0 <= share <= 1.0:
         raise ValueError("percentile needs values and a share in 0..1")

@@ -205,8 +205,7 @@ def ablated_name(recipe: str, features: Iterable[str]) -> str:
 def find_recipe(recipes: Mapping[str, Recipe], name: str) -> Recipe:
     """The recipe of this name; a configured one goes before a derived one.
 
-    Raises:
-        InvalidInput: no such recipe, or a feature that cannot be switched off.
+    Raises InvalidInput: no such recipe, or a feature that cannot be switched off.
     """
     found = recipes.get(name)
     if found is not None:
