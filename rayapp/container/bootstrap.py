@@ -43,7 +43,6 @@ from rayapp.portability.ports import UserArchive
 from rayapp.search.ports import ReceiptStore
 from rayapp.search.rules.recipes import Texts
 from rayapp.storage.files import load_expansions, load_recipes, measured
-from rayapp.storage.mongo.api_keys import MongoApiKeyStore
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.conversations import MongoConversationStore
 from rayapp.storage.mongo.database import MongoDatabase
@@ -55,7 +54,7 @@ from rayapp.storage.mongo.item_scan import MongoItemScan
 from rayapp.storage.mongo.jobs import MongoJobStore, MongoLeaseStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
-from rayapp.storage.mongo.operator_rows import MongoDayStore, MongoHoldStore
+from rayapp.storage.mongo.operator_rows import MongoApiKeyStore, MongoDayStore, MongoHoldStore
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore
 from rayapp.storage.mongo.personality import MongoPersonalityStore, MongoWindowStore
 from rayapp.storage.mongo.quarantine import MongoQuarantine

@@ -35,33 +35,46 @@ class ProcessingStats(bases.Answer):
     chunks_processed: int
 
 
-class BookView(bases.Answer):
+class _HowFar(bases.Answer):
+    """How far its reading came."""
+
+    processing_stats: ProcessingStats
+    status: str
+    processingStage: str
+    processingMessage: str
+    doclingStatus: str | None = None
+    error: str | None
+
+    @classmethod
+    def of_book(cls, book: Book, indexed: int, **others: Any) -> Self:
+        return cls.of(
+            book,
+            processing_stats=stats_of(book, indexed),
+            status=book.state.value,
+            processingStage=book.stage.value,
+            processingMessage=message_of(book),
+            **others,
+        )
+
+
+class BookView(_HowFar):
     """A document in a list. `linkedToBookId`: the one that says the same."""
 
     book_id: str
     title: str
     author: str | None
     upload_timestamp: datetime
-    processing_stats: ProcessingStats
-    status: str
-    processingStage: str
-    processingMessage: str
-    doclingStatus: str | None = None
     recognizedFromPreviousChat: bool
     linkedToBookId: str | None
     documentHash: str | None = Field(description="SHA-256 of what was read; null before.")
-    error: str | None
     conversation_id: str | None = Field(description=ALONE)
 
     @classmethod
     def from_book(cls, book: Book, indexed: int) -> Self:
-        return cls.of(
+        return cls.of_book(
             book,
+            indexed,
             upload_timestamp=book.uploaded_at,
-            processing_stats=stats_of(book, indexed),
-            status=book.state.value,
-            processingStage=book.stage.value,
-            processingMessage=message_of(book),
             recognizedFromPreviousChat=book.linked_to is not None,
             linkedToBookId=book.linked_to,
             documentHash=book.text_hash,
@@ -100,7 +113,7 @@ class QuoteView(bases.Answer):
     page: int | None
 
 
-class BookDetail(bases.Answer):
+class BookDetail(_HowFar):
     """A document. `pages_without_text`: scans, which nobody could read. `keyPoints`: its themes,
     and `quotes`, where a language model has read it."""
 
@@ -108,13 +121,7 @@ class BookDetail(bases.Answer):
     title: str
     author: str | None
     uploadTimestamp: datetime
-    processing_stats: ProcessingStats
-    status: str
-    processingStage: str
-    processingMessage: str
-    doclingStatus: str | None = None
     doclingTaskId: str | None = None
-    error: str | None
     sourceUrl: str | None = None
     sourceType: str = "upload"
     language: str | None
@@ -134,14 +141,11 @@ class BookDetail(bases.Answer):
 
     @classmethod
     def from_book(cls, book: Book, indexed: int, text: str) -> Self:
-        return cls.of(
+        return cls.of_book(
             book,
+            indexed,
             id=book.book_id,
             uploadTimestamp=book.uploaded_at,
-            processing_stats=stats_of(book, indexed),
-            status=book.state.value,
-            processingStage=book.stage.value,
-            processingMessage=message_of(book),
             parsedMarkdown=text,
             keyPoints=book.digest.themes,
             quotes=tuple(QuoteView.of(one) for one in book.digest.quotes),
@@ -261,32 +265,18 @@ class RecognizeAnswer(bases.Success):
         return cls(recognized=True, document=found, message=said[0], messageHe=said[1])
 
 
-class BookProgress(bases.Answer):
+class BookProgress(_HowFar):
     """An event of the progress of an upload."""
 
     type: Literal["progress", "error"]
     taskId: str
     bookId: str
-    status: str
-    processingStage: str
-    processingMessage: str
-    doclingStatus: str | None = None
     doclingTaskId: str | None = None
-    error: str | None
-    processing_stats: ProcessingStats
 
     @classmethod
     def from_book(cls, book: Book, indexed: int) -> Self:
-        return cls(
-            type="error" if book.state is BookState.FAILED else "progress",
-            taskId=book.book_id,
-            bookId=book.book_id,
-            status=book.state.value,
-            processingStage=book.stage.value,
-            processingMessage=message_of(book),
-            error=book.error,
-            processing_stats=stats_of(book, indexed),
-        )
+        kind = "error" if book.state is BookState.FAILED else "progress"
+        return cls.of_book(book, indexed, type=kind, taskId=book.book_id, bookId=book.book_id)
 
 
 class BookSearchQuery(PlaceFilters):

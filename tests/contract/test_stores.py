@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from rayapp.storage.mongo.api_keys import MongoApiKeyStore
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.event_stream import MongoEventStore
 from rayapp.storage.mongo.jobs import MongoLeaseStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
+from rayapp.storage.mongo.operator_rows import MongoApiKeyStore
 from rayapp.storage.mongo.receipts import MongoIdempotencyStore, MongoReceiptStore
 from tests.support.clock import FakeClock
 from tests.support.list_contract import FilterContract, ListContract

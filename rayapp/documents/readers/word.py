@@ -197,7 +197,7 @@ class _Document:
 
     def _table(self, table: etree._Element) -> Iterator[Block]:
         start = self.page
-        cells = [list(_cells(row)) for row in _rows(table)]
+        cells = [list(_parts(row, "tc")) for row in _parts(table, "tr")]
         if max((len(row) for row in cells), default=0) < 2:  # a frame around text
             for row in cells:
                 for cell in row:
@@ -226,19 +226,11 @@ class _Document:
         return found
 
 
-def _rows(table: etree._Element) -> Iterator[etree._Element]:
-    for element in table:
-        name = local(element)
-        if name == "tr":
+def _parts(of: etree._Element, name: str) -> Iterator[etree._Element]:
+    """Rows of a table (`tr`) or cells of a row (`tc`), those in wrappers too."""
+    for element in of:
+        found = local(element)
+        if found == name:
             yield element
-        elif name in _WRAPPERS:
-            yield from _rows(element)
-
-
-def _cells(row: etree._Element) -> Iterator[etree._Element]:
-    for element in row:
-        name = local(element)
-        if name == "tc":
-            yield element
-        elif name in _WRAPPERS:
-            yield from _cells(element)
+        elif found in _WRAPPERS:
+            yield from _parts(element, name)
