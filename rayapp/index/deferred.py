@@ -119,33 +119,33 @@ MAX_COMPARED = 10_000
 Found = Literal["waiting", "missing", "nothing", "failed"]
 
 
+@dataclass(eq=False)
 class DeferredService:
     """Items that the index does not hold yet, of one user or of all (None).
 
     `check_missing` is for the search.
     """
 
-    def __init__(
-        self, store: MemoryStore, index: VectorIndex, scan: ItemScan, *, runtime: Runtime
-    ) -> None:
-        self._store = store
-        self._index = index
-        self._scan = scan
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
+    store: MemoryStore
+    index: VectorIndex
+    scan: ItemScan
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
         self._looked: OrderedDict[str, float] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def waiting(self, user_id: str | None) -> int:
-        return await self._store.waiting(user_id)
+        return await self.store.waiting(user_id)
 
     async def requeue(self, user_id: str | None) -> int:
         """Make waiting and failed items due now; how many there were."""
-        return await self._store.requeue(user_id)
+        return await self.store.requeue(user_id)
 
     def check_missing(self, scope: ReadScope) -> None:
         """A search of this user found nothing: look for the reason, without being waited for."""
-        user_id, now = scope.user_id, self._clock.monotonic()
+        user_id, now = scope.user_id, self.runtime.clock.monotonic()
         last = self._looked.get(user_id)
         if (last is not None and now - last < COOLDOWN_S) or len(self._tasks) >= MAX_LOOKS:
             return
@@ -171,18 +171,18 @@ class DeferredService:
             log.warning("the look after an empty search waits: %s", error.message)
         except Exception:  # a defect here must not end the loop of the requests
             log.exception("the look after an empty search failed")
-        self._metrics.count("empty_search_looks", found=found)
+        self.runtime.metrics.count("empty_search_looks", found=found)
 
     async def _ask_for_missing(self, user_id: str) -> Found:
-        if await self._store.waiting(user_id):
-            await self._store.requeue(user_id)
+        if await self.store.waiting(user_id):
+            await self.store.requeue(user_id)
             return "waiting"
         own = ReadScope(user_id, include_shared=False)
         active = ItemFilter(include_attached=True)
-        if await self._store.count(own, active) == await self._index.count(own, active):
+        if await self.store.count(own, active) == await self.index.count(own, active):
             return "nothing"
         missing = await self._missing(own, active)
-        asked = await self._scan.requeue(
+        asked = await self.scan.requeue(
             [
                 Requeue(point_id=item.point_id, rev=item.index.rev, op=IndexOp.VECTOR)
                 for item in missing
@@ -197,9 +197,9 @@ class DeferredService:
         missing: list[MemoryItem] = []
         cursor: str | None = None
         for _ in range(MAX_COMPARED // PAGE):
-            page = await self._store.page(own, active, sort="recent", limit=PAGE, cursor=cursor)
+            page = await self.store.page(own, active, sort="recent", limit=PAGE, cursor=cursor)
             synced = [one for one in page.items if one.index.sync_state is SyncState.SYNCED]
-            points = await self._index.retrieve([one.point_id for one in synced])
+            points = await self.index.retrieve([one.point_id for one in synced])
             there = {point.point_id for point in points}
             missing += [one for one in synced if one.point_id not in there]
             cursor = page.next_cursor

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Generic, TypeVar
 
 from rayapp.core.batching import OUT_OF_MEMORY, after_out_of_memory, padded_tokens, plan_batches
@@ -112,22 +112,21 @@ class Entry:
             self.done.set_result(answer)
 
 
+@dataclass(eq=False)
 class BatchQueue:
-    """Bounded. An entry whose caller gave up (`done` is cancelled) is never sent."""
+    """Bounded. An entry whose caller gave up (`done` is cancelled) is never sent.
 
-    def __init__(
-        self,
-        run: Callable[[list[Entry]], Awaitable[None]],
-        cap: BatchCap,
-        *,
-        wait_s: float,
-        concurrency: int,
-    ) -> None:
-        """`run` answers every entry of its batch; a batch waits `wait_s` for company."""
-        self._run = run
-        self._cap = cap
-        self._wait_s = wait_s
-        self._slots = asyncio.Semaphore(concurrency)
+    `run` answers every entry of its batch; a batch waits `wait_s` for company.
+    """
+
+    run: Callable[[list[Entry]], Awaitable[None]]
+    cap: BatchCap
+    _: KW_ONLY
+    wait_s: float
+    concurrency: int
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.concurrency)
         self._waiting: deque[Entry] = deque()
         self._pump: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
@@ -146,7 +145,7 @@ class BatchQueue:
 
         Raises Overloaded: they do not fit. One request above the bound is let in when none waits.
         """
-        bound = QUEUED_BATCHES * self._cap.max_size
+        bound = QUEUED_BATCHES * self.cap.max_size
         if self._waiting and len(self._waiting) + len(texts) > bound:
             self._waiting = deque(entry for entry in self._waiting if not entry.done.done())
         if self._waiting and len(self._waiting) + len(texts) > bound:
@@ -181,8 +180,8 @@ class BatchQueue:
             self._waiting.popleft().answer(stopped)
 
     async def _send_all(self) -> None:
-        if self._wait_s and len(self._waiting) < self._cap.max_size:
-            await asyncio.sleep(self._wait_s)
+        if self.wait_s and len(self._waiting) < self.cap.max_size:
+            await asyncio.sleep(self.wait_s)
         while self._waiting:
             # The batch is chosen after the wait for a slot, so that late company gets in.
             await self._slots.acquire()
@@ -197,7 +196,7 @@ class BatchQueue:
     async def _run_batch(self, batch: list[Entry]) -> None:
         try:
             if batch:
-                await self._run(batch)
+                await self.run(batch)
         except Exception as error:  # callers wait on futures: a bug must reach them
             log.exception("an embedding batch broke")
             broken = EmbedderDown(f"The embedding gateway broke: {error!r}; see the logs.")
@@ -211,13 +210,13 @@ class BatchQueue:
     def _next_batch(self) -> list[Entry]:
         """The planned batch with the oldest entry, so that no length starves."""
         window: list[Entry] = []
-        while self._waiting and len(window) < LOOKAHEAD_BATCHES * self._cap.max_size:
+        while self._waiting and len(window) < LOOKAHEAD_BATCHES * self.cap.max_size:
             entry = self._waiting.popleft()
             if not entry.done.done():
                 window.append(entry)
         if not window:
             return []
-        plan = self._cap.plan([entry.tokens for entry in window])
+        plan = self.cap.plan([entry.tokens for entry in window])
         chosen = set(next(batch for batch in plan if 0 in batch))
         kept = [entry for position, entry in enumerate(window) if position not in chosen]
         self._waiting.extendleft(reversed(kept))

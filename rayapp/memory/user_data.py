@@ -1,7 +1,7 @@
 """A user's data as a whole: what is hidden, what there is, and clearing it."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from rayapp.core.errors import Conflict, NotFound, RayappError
 from rayapp.core.runtime import Runtime
@@ -20,27 +20,28 @@ PAGE = 200
 TIME_SHARE = 0.6
 
 
+@dataclass(eq=False)
 class UserDataService:
     """A user's data as a whole. Raises NotFound, Conflict, StoreDown.
 
     Only ever touches the caller's own user.
     """
 
-    def __init__(
-        self, memories: MemoriesService, items: MemoryStore, rows: UserRows, *, runtime: Runtime
-    ) -> None:
-        self._memories = memories
-        self._items = items
-        self._rows = rows
-        self._clock = runtime.clock
-        self._budget_s = TIME_SHARE * runtime.settings.serve.request_timeout_s
+    memories: MemoriesService
+    items: MemoryStore
+    rows: UserRows
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._budget_s = TIME_SHARE * self.runtime.settings.serve.request_timeout_s
 
     # --- hidden memories
 
     async def hide(self, scope: WriteScope, memory_id: str, reason: str) -> MemoryItem:
         """Archive it as hidden; harmless to repeat. Conflict when it is archived for another
         reason."""
-        item = await self._memories.archive(scope, memory_id, reason=archived_reason(reason))
+        item = await self.memories.archive(scope, memory_id, reason=archived_reason(reason))
         if hidden_reason(item) is None:
             raise Conflict(
                 f"Memory {memory_id} is archived already, so nobody sees it; restore it first to "
@@ -52,24 +53,24 @@ class UserDataService:
 
     async def unhide(self, scope: WriteScope, memory_id: str) -> MemoryItem:
         """Restore a hidden memory; NotFound, code `not_hidden`, for any other."""
-        item = await self._memories.get(scope.own, memory_id)
+        item = await self.memories.get(scope.own, memory_id)
         if hidden_reason(item) is None:
             raise NotFound(
                 f"Memory {memory_id} is not hidden; list /api/memory/ghost to see which are.",
                 code="not_hidden",
                 details={"memory_id": memory_id, "status": item.status.value},
             )
-        return await self._memories.restore(scope, memory_id, expected_version=item.version)
+        return await self.memories.restore(scope, memory_id, expected_version=item.version)
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
         """Newest first."""
-        return await self._rows.hidden(scope, limit)
+        return await self.rows.hidden(scope, limit)
 
     # --- counts and clearing
 
     async def counts(self, scope: ReadScope) -> requests.UserCounts:
         found, rows = await asyncio.gather(
-            self._items.tier_counts(scope.own), self._rows.counts(scope.own)
+            self.items.tier_counts(scope.own), self.rows.counts(scope.own)
         )
         totals = {
             row.tier: requests.TierTotal(active=row.active, archived=row.archived) for row in found
@@ -81,15 +82,15 @@ class UserDataService:
     async def clear_all(self, scope: WriteScope) -> list[requests.Cleared]:
         """Every target in its turn, within the time of a request; one that fails keeps none of
         the others."""
-        until = self._clock.monotonic() + self._budget_s
+        until = self.runtime.clock.monotonic() + self._budget_s
         done = []
         for target in requests.ClearTarget:
             try:
-                left_s = max(0.0, until - self._clock.monotonic())
+                left_s = max(0.0, until - self.runtime.clock.monotonic())
                 done.append(await self.clear(scope, target, left_s))
             except RayappError as error:
                 failed = requests.Cleared(
-                    target=target, deleted=0, left=0, at=self._clock.now(), error=error
+                    target=target, deleted=0, left=0, at=self.runtime.clock.now(), error=error
                 )
                 done.append(failed)
         return done
@@ -102,16 +103,18 @@ class UserDataService:
         tier = requests.CLEARED_TIERS.get(target)
         left = 0
         if tier is Tier.BOOKS:  # first, so that nothing adds chunks meanwhile
-            await self._rows.clear_documents(scope)
+            await self.rows.clear_documents(scope)
         if tier is not None:
             deleted, left = await self.clear_tiers(scope, (tier,), budget_s)
             if tier is Tier.BOOKS and not left:
-                await self._rows.clear_documents(scope)
+                await self.rows.clear_documents(scope)
         elif target is requests.ClearTarget.SESSIONS:
-            deleted = await self._rows.clear_sessions(scope)
+            deleted = await self.rows.clear_sessions(scope)
         else:
-            deleted = await self._rows.clear_graph(scope)
-        return requests.Cleared(target=target, deleted=deleted, left=left, at=self._clock.now())
+            deleted = await self.rows.clear_graph(scope)
+        return requests.Cleared(
+            target=target, deleted=deleted, left=left, at=self.runtime.clock.now()
+        )
 
     async def clear_tiers(
         self, scope: WriteScope, tiers: tuple[Tier, ...], budget_s: float
@@ -119,14 +122,14 @@ class UserDataService:
         """Delete the user's memories of these tiers, so that versions go and the indexer takes
         their points; (how many, how many are left when the time is up)."""
         where = replace(EVERYTHING, tiers=tiers)
-        return await self.delete(scope, where, budget_s), await self._items.count(scope.own, where)
+        return await self.delete(scope, where, budget_s), await self.items.count(scope.own, where)
 
     async def delete(self, scope: WriteScope, where: ItemFilter, budget_s: float) -> int:
         """Delete the user's memories that meet `where`, page by page until the time is up; how
         many."""
-        until, deleted = self._clock.monotonic() + budget_s, 0
-        while gone := await self._rows.delete_page(scope, where, PAGE, self._clock.now()):
+        until, deleted = self.runtime.clock.monotonic() + budget_s, 0
+        while gone := await self.rows.delete_page(scope, where, PAGE, self.runtime.clock.now()):
             deleted += gone
-            if self._clock.monotonic() >= until:
+            if self.runtime.clock.monotonic() >= until:
                 break
         return deleted

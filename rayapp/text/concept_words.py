@@ -174,26 +174,16 @@ class ConceptWord(NamedTuple):
     lower: str
     readings: tuple[str, ...]
     key: str
-    hebrew: bool
-    stop: bool
-    function: bool
-    capital: bool
-    acronym: bool
-    common: bool
+    hebrew: bool = False
+    stop: bool = False
+    function: bool = False
+    capital: bool = False
+    acronym: bool = False
+    common: bool = False
 
 
 # Longer than any name: what a machine wrote. Looking it up in the dictionaries would cost.
-_NO_WORD = ConceptWord(
-    lower="",
-    readings=("",),
-    key="",
-    hebrew=False,
-    stop=True,
-    function=True,
-    capital=False,
-    acronym=False,
-    common=False,
-)
+_NO_WORD = ConceptWord(lower="", readings=("",), key="", stop=True, function=True)
 
 
 class Scanned(NamedTuple):
@@ -299,7 +289,6 @@ def _word(raw: str, vocabulary: frozenset[str]) -> ConceptWord:
         lower=lower,
         readings=readings,
         key=key,
-        hebrew=False,
         stop=not key or is_generic(lower, readings[0]),
         function=lower in STOP_WORDS,
         capital=capital and bool(key),
@@ -321,9 +310,7 @@ def _hebrew_word(raw: str, vocabulary: frozenset[str]) -> ConceptWord:
         hebrew=True,
         stop=not key or function or is_generic(raw, readings[0]),
         function=function,
-        capital=False,
         acronym=GERSHAYIM in raw,
-        common=False,
     )
 
 
