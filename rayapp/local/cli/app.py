@@ -1,12 +1,12 @@
 """Command line: up, down, status, doctor, demo, add, search, recent, documents, import,
 keys, job."""
 
-import ast
 import asyncio
 import os
 import pkgutil
 import shlex
 import subprocess
+import symtable
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -64,8 +64,8 @@ def checked_job(name: str) -> str:
 def _has_main(name: str) -> bool:
     paths = (Path(folder) / f"{name}.py" for folder in jobs.__path__)
     source = next(path for path in paths if path.is_file())
-    tree = ast.parse(source.read_text(encoding="utf-8"))
-    return any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body)
+    names = symtable.symtable(source.read_text(encoding="utf-8"), name, "exec")
+    return "main" in names.get_identifiers()
 
 
 EXIT_FAILED, EXIT_CONFIG, EXIT_DEPENDENCY = 1, 2, 4
