@@ -31,8 +31,7 @@ STACKS_S = 2.0
 def started(folder: Path, **overrides: Any) -> RunningService:
     """`rayapp up --wait` with the embedded defaults on a free port."""
     settings = load_settings(
-        env={},
-        overrides={"data": {"dir": str(folder)}, "http": {"port": free_port()}, **overrides},
+        env={}, overrides={"data": {"dir": str(folder)}, "http": {"port": free_port()}, **overrides}
     )
     waits: list[str] = []
     result = stack.up(settings, on_wait=waits.append)

@@ -41,11 +41,7 @@ def variants(options: RunOptions, base: str, features: Sequence[str]) -> list[Ru
     Each has a run id of its own, for suites whose questions change what is stored.
     """
     without = [
-        replace(
-            options,
-            recipe=ablated_name(base, [feature]),
-            run_id=f"{options.run_id}-{number}",
-        )
+        replace(options, recipe=ablated_name(base, [feature]), run_id=f"{options.run_id}-{number}")
         for number, feature in enumerate(features, start=1)
     ]
     return [options, *without]

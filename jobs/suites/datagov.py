@@ -136,10 +136,7 @@ class DatagovSuite(ServiceSuite[DatagovSet]):
             )
 
     async def _each(
-        self,
-        name: str,
-        questions: Sequence[Question],
-        ask: Callable[[Question], Awaitable[None]],
+        self, name: str, questions: Sequence[Question], ask: Callable[[Question], Awaitable[None]]
     ) -> None:
         """Ask them all, as many at once as the options allow; one failure ends the rest."""
         gate = asyncio.Semaphore(self.options.concurrency)

@@ -178,10 +178,7 @@ def _outcome_searches(run: OutcomesRun) -> list[Answered]:
 KINDS: Mapping[str, SuiteKind[Any]] = {
     # First, because it refuses a service without the catalogue before anything is stored.
     "datagov": SuiteKind(
-        files={
-            datagov_set.CATALOGUE: (SCHEMAS,),
-            datagov_set.DESCRIBING: (SNAPSHOT,),
-        },
+        files={datagov_set.CATALOGUE: (SCHEMAS,), datagov_set.DESCRIBING: (SNAPSHOT,)},
         load=own(load_datagov, DatagovSuite),
         rows=datagov_rows,
         report=datagov_report,

@@ -17,14 +17,7 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.suites.precision_set import (
-    OPEN_QUESTION,
-    RELATION,
-    TIER,
-    UNIVERSAL,
-    Case,
-    PrecisionSet,
-)
+from jobs.suites.precision_set import OPEN_QUESTION, RELATION, TIER, UNIVERSAL, Case, PrecisionSet
 from jobs.suites.runner import ServiceSuite
 from jobs.suites.searched import Searched
 from jobs.suites.suite import spread

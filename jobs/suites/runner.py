@@ -202,11 +202,7 @@ async def ask_suite(
 
 
 async def _store(
-    client: MemoryClient,
-    user_id: str,
-    batch: Sequence[Document],
-    run: SuiteRun,
-    known: _Names,
+    client: MemoryClient, user_id: str, batch: Sequence[Document], run: SuiteRun, known: _Names
 ) -> None:
     memories = [
         Memory(text=doc.text, tier=TIER, memory_id=doc.doc_id, created_at=doc.created_at)

@@ -91,9 +91,7 @@ class UpkeepService:
         """Users that were browser sessions: nobody's key is bound to them, and nothing of theirs
         changed for `quiet_days`."""
         found, keys, held = await asyncio.gather(
-            self.stores.housekeeping.session_users(),
-            self.stores.api_keys.all(),
-            self.holds.users(),
+            self.stores.housekeeping.session_users(), self.stores.api_keys.all(), self.holds.users()
         )
         named = held | {
             owner_id(key.org_id, key.user_id)

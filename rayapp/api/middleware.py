@@ -453,8 +453,7 @@ async def _body_within(
             return await _read_body(receive, headers, limit)
     except TimeoutError:
         raise errors.InvalidInput(
-            f"The body did not arrive within {seconds:.0f} s; send it again.",
-            code="slow_body",
+            f"The body did not arrive within {seconds:.0f} s; send it again.", code="slow_body"
         ) from None
 
 

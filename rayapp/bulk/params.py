@@ -230,8 +230,7 @@ class ParquetParams(JobParams):
     def refuse_pairs(self, *, local: bool) -> None:
         if not local:
             raise InvalidInput(
-                "Parquet is written by the command line: export_parquet.",
-                details={"field": "kind"},
+                "Parquet is written by the command line: export_parquet.", details={"field": "kind"}
             )
 
 

@@ -12,13 +12,7 @@ from rayapp.core.errors import DeadlineExceeded
 from rayapp.wire import insights, system, upkeep
 from rayapp.wire import ops as wire
 from rayapp.wire.jobs import JobActionAnswer, JobAnswer, JobListAnswer, JobView
-from rayapp.wire.retention import (
-    HoldAnswer,
-    HoldsAnswer,
-    HoldView,
-    ReleasedAnswer,
-    RetentionAnswer,
-)
+from rayapp.wire.retention import HoldAnswer, HoldsAnswer, HoldView, ReleasedAnswer, RetentionAnswer
 from rayapp.wire.tenants import TenantErasedAnswer, TenantsAnswer, TenantView
 
 MEMORY = "/api/memory"

@@ -195,12 +195,7 @@ class UserDataCalls(Core):
 
     @call
     def import_from(
-        self,
-        source: str,
-        path: str | Path,
-        *,
-        dry_run: bool = False,
-        user_id: str | None = None,
+        self, source: str, path: str | Path, *, dry_run: bool = False, user_id: str | None = None
     ) -> Talk[backup.ForeignImportAnswer]:
         """Take in what mem0, chatgpt, claude or roampal exported, or a folder of Markdown files;
         call again while it is not `complete`. Raises InvalidInput, TooLarge."""

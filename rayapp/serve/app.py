@@ -13,12 +13,7 @@ from ray.serve.config import AutoscalingConfig
 from ray.serve.handle import DeploymentHandle
 
 from rayapp.core.settings.model import DeploymentSettings, Settings
-from rayapp.serve.deployments.background import (
-    BackgroundDeployment,
-    Indexer,
-    Maintenance,
-    Role,
-)
+from rayapp.serve.deployments.background import BackgroundDeployment, Indexer, Maintenance, Role
 from rayapp.serve.deployments.gateways import Embedding, Rerank
 from rayapp.serve.deployments.search import SearchDeployment
 

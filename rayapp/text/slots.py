@@ -92,10 +92,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             rf"the (?P<thing>{_NOUNS_EN}) (?:of|for|to) (?P<who>(?:the |my )?[\w.' -]{{2,40}}?) "
             rf"{_IS_EN} {_NOW_EN}(?P<value>.+)",
         ),
-        (
-            "",
-            rf"the (?P<who>[a-z][\w.-]* )(?P<thing>{_NOUNS_EN}) {_IS_EN} {_NOW_EN}(?P<value>.+)",
-        ),
+        ("", rf"the (?P<who>[a-z][\w.-]* )(?P<thing>{_NOUNS_EN}) {_IS_EN} {_NOW_EN}(?P<value>.+)"),
         (
             "",
             rf"ה?(?P<thing>{_NOUNS_HE}) (?P<who>שלי|של [\w\"' -]{{2,40}}?) {_IS_HE} ?"

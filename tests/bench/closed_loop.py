@@ -36,12 +36,7 @@ def drive_all(
     """
     start_at = time.time() + max(LEAST_LAG_S, IMPORT_S * client_processes(clients))
     whole = Drive(
-        url=url,
-        clients=clients,
-        start_at=start_at,
-        warm_s=warm_s,
-        measure_s=measure_s,
-        calls=calls,
+        url=url, clients=clients, start_at=start_at, warm_s=warm_s, measure_s=measure_s, calls=calls
     )
     plans = shared_out(whole)
     context = multiprocessing.get_context("spawn")

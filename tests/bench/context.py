@@ -100,11 +100,7 @@ async def prepare(connection: Connection, users: Sequence[str], questions: Seque
             found = await _post(connection, "/api/memory/search", {"query": query}, user)
             if found.get("results"):
                 outcome = "failed" if turn == 0 else "worked"
-                judged = {
-                    "receipt_id": found["receipt_id"],
-                    "positions": [1],
-                    "outcome": outcome,
-                }
+                judged = {"receipt_id": found["receipt_id"], "positions": [1], "outcome": outcome}
                 await _post(connection, "/api/memory/outcomes", judged, user)
 
 

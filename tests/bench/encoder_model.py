@@ -144,9 +144,7 @@ def _write(folder: Path, size: Size, seed: int, architecture: str) -> Path:
     )
     getattr(transformers, architecture)(config).save_pretrained(str(folder))
     transformers.PreTrainedTokenizerFast(
-        tokenizer_object=trained_tokenizer(seed),
-        model_max_length=size.positions,
-        **MARKS,
+        tokenizer_object=trained_tokenizer(seed), model_max_length=size.positions, **MARKS
     ).save_pretrained(str(folder))
     return folder
 

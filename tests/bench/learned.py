@@ -166,10 +166,7 @@ class Filler:
         )
 
     def _fill_up(
-        self,
-        learner: Learner,
-        nodes: dict[str, Document],
-        edges: dict[tuple[str, str], float],
+        self, learner: Learner, nodes: dict[str, Document], edges: dict[tuple[str, str], float]
     ) -> None:
         """Concepts beyond the vocabulary of the texts, linked with those of the texts too."""
         most_nodes, most_edges = learner.graph_caps

@@ -115,11 +115,7 @@ class Offered:
         return seen
 
     async def _at_rate(
-        self,
-        rate: float,
-        one: Callable[[Seen], Awaitable[None]],
-        seen: Seen,
-        over: asyncio.Event,
+        self, rate: float, one: Callable[[Seen], Awaitable[None]], seen: Seen, over: asyncio.Event
     ) -> None:
         if rate <= 0:
             return

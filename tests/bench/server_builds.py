@@ -156,11 +156,7 @@ async def built(
             async with qdrant_errors(READ_LIMIT_S):
                 version = (await client.info()).version
             yield Built(
-                index=index,
-                client=client,
-                pid=server.process.pid,
-                version=version,
-                facts=facts,
+                index=index, client=client, pid=server.process.pid, version=version, facts=facts
             )
         finally:
             await index.close()

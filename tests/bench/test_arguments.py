@@ -6,12 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.bench import encoder, load, peers, reindex, search_profile, server_profile
-from tests.bench.arguments import (
-    not_negative,
-    not_negative_number,
-    positive,
-    positive_number,
-)
+from tests.bench.arguments import not_negative, not_negative_number, positive, positive_number
 
 PEERS = ["--data", "."]
 

@@ -107,10 +107,7 @@ def test_a_load_is_calm_when_calls_succeed_again() -> None:
         ({"missing": 3}, ["haproxy: 3 acknowledged memories are missing."]),
         ({"failed": {"404": 1, "503": 1}}, ["haproxy: 404 on routes that exist."]),
         ({"bare": 2}, ["haproxy: 2 answers 503 without Retry-After."]),
-        (
-            {"last_s": 10.5},
-            ["haproxy: calls failed until 10.5 s after the kill, above 10."],
-        ),
+        ({"last_s": 10.5}, ["haproxy: calls failed until 10.5 s after the kill, above 10."]),
     ],
 )
 def test_what_a_row_may_not_have(changes: dict[str, Any], said: list[str]) -> None:

@@ -71,11 +71,7 @@ def test_a_report_has_every_system_with_its_ratio_to_ours() -> None:
     assert ours["clients"]["1"]["ratio_to_ours"] == {}
     assert mem0["clients"]["1"]["ratio_to_ours"]["per_s"]["median"] == 0.5
     assert mem0["clients"]["1"]["client_cpu_ms"] == 0.6
-    assert mem0["idle"]["ratio_to_ours"] == {
-        "cpu_percent": 0.0,
-        "uss_mib": 0.1,
-        "pss_mib": 0.1,
-    }
+    assert mem0["idle"]["ratio_to_ours"] == {"cpu_percent": 0.0, "uss_mib": 0.1, "pss_mib": 0.1}
 
 
 def test_ours_is_compared_with_each_peer_and_the_best_is_named_per_number() -> None:

@@ -47,9 +47,7 @@ def about(name: str, *gold: str, category: str = "1") -> Question:
 
 def answered(part: Part, *ranked: tuple[str, ...], ms: float = 1.0) -> PartRun:
     names = [question.question_id for _, question in part.questions]
-    return PartRun(
-        answers=[Answer(name, ids, ms) for name, ids in zip(names, ranked, strict=True)],
-    )
+    return PartRun(answers=[Answer(name, ids, ms) for name, ids in zip(names, ranked, strict=True)])
 
 
 def test_timed_questions_are_of_a_memory_of_their_user_and_follow_the_seed() -> None:
@@ -123,12 +121,7 @@ def test_a_peer_that_stopped_early_has_failed_with_its_reason() -> None:
 def test_equal_texts_of_one_user_are_one_document() -> None:
     texts = {"a": "one", "b": " one ", "c": "two"}
     part = Part("p", 1, (corpus("u", texts), corpus("v", {"b": "one"})))
-    assert same_texts(part) == {
-        ("u", "a"): "a",
-        ("u", "b"): "a",
-        ("u", "c"): "c",
-        ("v", "b"): "b",
-    }
+    assert same_texts(part) == {("u", "a"): "a", ("u", "b"): "a", ("u", "c"): "c", ("v", "b"): "b"}
 
 
 def test_a_copy_is_as_good_as_its_first_and_takes_no_place() -> None:
@@ -246,10 +239,7 @@ class Counting:
 
 @pytest.mark.parametrize(
     ("system", "expected"),
-    [
-        ("mem0", [("add", 50), ("add", 10), ("fill", 40)]),
-        ("chroma", [("add", 100)]),
-    ],
+    [("mem0", [("add", 50), ("add", 10), ("fill", 40)]), ("chroma", [("add", 100)])],
 )
 def test_only_one_by_one_stores_are_filled_after_the_timed_adds(
     system: str, expected: list[tuple[str, int]], tmp_path: Path
@@ -311,10 +301,7 @@ HEQ = {
     "data": [
         {
             "paragraphs": [
-                {
-                    "context": text,
-                    "qas": [{"id": name, "question": asked, "is_impossible": False}],
-                }
+                {"context": text, "qas": [{"id": name, "question": asked, "is_impossible": False}]}
                 for name, asked, text in (
                     ("q1", "מהי בירת ישראל", "ירושלים היא בירת ישראל"),
                     ("q2", "איזה אגם הוא מים מתוקים", "הכנרת היא אגם מים מתוקים"),

@@ -169,9 +169,7 @@ def of_operators(request: pytest.FixtureRequest) -> tuple[HoldStore, DayStore]:
     return MongoHoldStore(database), MongoDayStore(database)
 
 
-async def test_a_user_is_held_once_until_released(
-    of_operators: tuple[HoldStore, DayStore],
-) -> None:
+async def test_a_user_is_held_once_until_released(of_operators: tuple[HoldStore, DayStore]) -> None:
     store, _ = of_operators
     first = LegalHold(user_id="dana", reason="case 17", placed_by="ops", at=STORED_AT)
     other = replace(first, user_id="noa", at=STORED_AT - timedelta(days=1))

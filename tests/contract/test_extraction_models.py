@@ -170,8 +170,7 @@ async def test_profile_and_summary_over_the_wire() -> None:
     ).decode()
     bullets = orjson.dumps({"bullets": ["Dana Levi plans a trip"]}).decode()
     script = answering(
-        profile_detection=lambda: model.fenced(profile),
-        history_summary=lambda: model.good(bullets),
+        profile_detection=lambda: model.fenced(profile), history_summary=lambda: model.good(bullets)
     )
     async with world_on(script) as (world, _server):
         for number in range(8):

@@ -85,11 +85,7 @@ class TestLoops:
 
     @pytest.mark.parametrize(
         "change",
-        [
-            {"$set": {"outcome": "great"}},
-            {"$set": {"signal": 7}},
-            {"$unset": {"concepts": 1}},
-        ],
+        [{"$set": {"outcome": "great"}}, {"$set": {"signal": 7}}, {"$unset": {"concepts": 1}}],
     )
     async def test_outcomes_that_owe_something(
         self, database: MongoDatabase, change: dict[str, Any]

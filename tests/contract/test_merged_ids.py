@@ -60,10 +60,7 @@ async def test_the_id_of_an_erased_item_is_free_again(store: MemoryStore) -> Non
     await store.insert_many([winner, loser])
     await deleted(store, winner)
     new = creation.new_item(
-        NewMemory(text="said anew"),
-        user_id="dana",
-        memory_id=loser.memory_id,
-        now=loser.updated_at,
+        NewMemory(text="said anew"), user_id="dana", memory_id=loser.memory_id, now=loser.updated_at
     )
     assert (await store.insert(new)).inserted
     found = await store.get(DANA, loser.memory_id)

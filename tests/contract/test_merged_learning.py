@@ -11,10 +11,7 @@ from tests.support.graph_stores import graph_stores_over, mongo_graph_stores
 from tests.support.merged_learning_contract import MergedLearningContract
 from tests.support.stores.learned import LearnedStores, learned_stores
 from tests.support.stores.lifecycle import InMemoryLifecycleStore
-from tests.support.stores.stores import (
-    InMemoryEventStore,
-    InMemoryLeaseStore,
-)
+from tests.support.stores.stores import InMemoryEventStore, InMemoryLeaseStore
 
 
 class TestInMemory(MergedLearningContract):

@@ -19,13 +19,7 @@ from rayapp.storage.mongo.receipts import MongoReceiptStore
 from tests.support.builders import an_item
 from tests.support.clock import FakeClock
 from tests.support.mongo_server import MongoServer
-from tests.support.outcome_contract import (
-    AT,
-    LIMITS,
-    OutcomeContract,
-    OutcomeStores,
-    an_event,
-)
+from tests.support.outcome_contract import AT, LIMITS, OutcomeContract, OutcomeStores, an_event
 from tests.support.outcome_key_contract import OutcomeKeyContract
 from tests.support.outcome_limits_contract import OutcomeLimitsContract
 from tests.support.outcome_verdict_contract import OutcomeVerdictContract
@@ -42,9 +36,7 @@ class TestInMemoryOutcomes(
         clock = FakeClock()
         items, receipts = InMemoryMemoryStore(clock), InMemoryReceiptStore(clock)
         return OutcomeStores(
-            memories=items,
-            receipts=receipts,
-            outcomes=InMemoryOutcomeStore(items, receipts, clock),
+            memories=items, receipts=receipts, outcomes=InMemoryOutcomeStore(items, receipts, clock)
         )
 
     async def test_graph_flags_are_cleared_all_or_none(self, stores: OutcomeStores) -> None:

@@ -270,8 +270,7 @@ def test_a_second_run_follows_takes_over_and_is_followed_in_its_turn(toys: Toys)
 
 
 @pytest.mark.parametrize(
-    ("number", "state"),
-    [(signal.SIGTERM, JobState.SUBMITTED), (signal.SIGINT, JobState.PAUSED)],
+    ("number", "state"), [(signal.SIGTERM, JobState.SUBMITTED), (signal.SIGINT, JobState.PAUSED)]
 )
 def test_a_stopped_driver_leaves_a_job_that_is_cancelled_at_once(
     toys: Toys, number: signal.Signals, state: JobState

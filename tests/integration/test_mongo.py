@@ -109,12 +109,7 @@ ITEM_KEYS = {
     "follow_up": {"follow_up_at": 1},
     "judged": {"user_id": 1, "point_id": 1},
     "expiring": {"user_id": 1, "point_id": 1, "expires_at": 1},
-    "working_stored": {
-        "tier": 1,
-        "stored_at": 1,
-        "user_id": 1,
-        "source.conversation_id": 1,
-    },
+    "working_stored": {"tier": 1, "stored_at": 1, "user_id": 1, "source.conversation_id": 1},
     "merged": {"user_id": 1, "merged_into": 1},
     "indexed": {"index.indexed_at": 1, "point_id": 1},
     "patterns_newest": {

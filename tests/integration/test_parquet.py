@@ -39,10 +39,7 @@ async def stored(database: MongoDatabase) -> dict[str, list[dict[str, Any]]]:
 
 
 async def test_what_pyarrow_reads_is_what_the_store_holds(
-    tmp_path: Path,
-    mongo: MongoServer,
-    database: MongoDatabase,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, mongo: MongoServer, database: MongoDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two users, one of them of a tenant, in parts of three rows; ids of several types."""
     monkeypatch.setattr(parquet, "PART_ROWS", 3)

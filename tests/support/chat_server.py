@@ -54,11 +54,7 @@ def good(text: str, *, finish: str = "stop", usage: tuple[int, int] | None = (11
         "object": "chat.completion",
         "model": "scripted",
         "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": text},
-                "finish_reason": finish,
-            }
+            {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
         ],
     }
     if usage is not None:

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from rayapp.assistant.history.rules import search_words
-from rayapp.assistant.ports import (
-    Citation,
-    ConversationStore,
-    KeptTurn,
-    SessionStore,
-    TurnRecord,
-)
+from rayapp.assistant.ports import Citation, ConversationStore, KeptTurn, SessionStore, TurnRecord
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier

@@ -93,11 +93,7 @@ def routed(concept: Concept = DOCKER, **fields: Any) -> RoutingIncrement:
 
 def acted(action: str = "search_memory", **fields: Any) -> ActionIncrement:
     change = ActionIncrement(
-        context_type="docker",
-        action=action,
-        tier=Tier.WORKING,
-        counters=ONE_WORKED,
-        at=STORED_AT,
+        context_type="docker", action=action, tier=Tier.WORKING, counters=ONE_WORKED, at=STORED_AT
     )
     return replace(change, **fields)
 

@@ -45,11 +45,7 @@ from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.event_stream import InMemoryEventStream
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.index import InMemoryIndex
-from tests.support.stores.jobs import (
-    InMemoryItemScan,
-    InMemoryJobStore,
-    InMemoryQuarantine,
-)
+from tests.support.stores.jobs import InMemoryItemScan, InMemoryJobStore, InMemoryQuarantine
 from tests.support.stores.learned import learned_stores
 from tests.support.stores.lifecycle import InMemoryLifecycleStore
 from tests.support.stores.personality import InMemoryWindowStore
@@ -240,11 +236,7 @@ class Harness:
         # Over what is behind the switches: these stores reach into the rows.
         behind = (items, graphs, receipts)
         self.conversations = InMemoryConversationStore(
-            self.sessions,
-            self.exchanges.inner._rows,
-            receipts,
-            self.events,
-            self.idempotency,
+            self.sessions, self.exchanges.inner._rows, receipts, self.events, self.idempotency
         )
         self.data = data_stores(
             *behind,

@@ -82,12 +82,4 @@ def _nest(data: bytes, draw: random.Random) -> bytes:
     return data[:start] + opening * draw.choice((500, 20_000)) + data[start:]
 
 
-_MUTATIONS: tuple[Mutation, ...] = (
-    _cut_off,
-    _lose,
-    _double,
-    _turn_bits,
-    _noise,
-    _number,
-    _nest,
-)
+_MUTATIONS: tuple[Mutation, ...] = (_cut_off, _lose, _double, _turn_bits, _noise, _number, _nest)

@@ -69,8 +69,7 @@ def points(items: list[MemoryItem]) -> list[str]:
 class ItemScanContract:
     async def test_pages_give_the_items_of_all_users_in_point_order(self, rig: ScanRig) -> None:
         items = await filled(
-            rig,
-            *(an_item(user_id=f"u-{n}", status=status) for n in range(4) for status in Status),
+            rig, *(an_item(user_id=f"u-{n}", status=status) for n in range(4) for status in Status)
         )
         pages = await everything(rig.scan, 5)
         assert [len(page) for page in pages] == [5, 5, 2]
@@ -246,11 +245,7 @@ class ItemScanContract:
         assert await rig.scan.requeue_indexed_since(STORED_AT + timedelta(minutes=5)) == 3
         for item in again:
             state = (await the_item(rig.scan, item)).index
-            assert (state.sync_state, state.op, state.rev) == (
-                SyncState.PENDING,
-                IndexOp.VECTOR,
-                2,
-            )
+            assert (state.sync_state, state.op, state.rev) == (SyncState.PENDING, IndexOp.VECTOR, 2)
         for item in others:
             assert (await the_item(rig.scan, item)).index == item.index
 

@@ -179,10 +179,7 @@ class FilterContract:
     @pytest.mark.parametrize("sort", list(SORT_KEYS))
     @pytest.mark.parametrize("scope", [DANA, ReadScope("dana", False)])
     async def test_pages_by_cursor_and_by_offset_give_the_sorted_list(
-        self,
-        filled: tuple[MemoryStore, list[MemoryItem]],
-        sort: SortKey,
-        scope: ReadScope,
+        self, filled: tuple[MemoryStore, list[MemoryItem]], sort: SortKey, scope: ReadScope
     ) -> None:
         store, items = filled
         where = ItemFilter(statuses=None, include_superseded=True)

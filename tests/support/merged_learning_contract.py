@@ -78,10 +78,7 @@ class MergedLearningContract:
     async def test_examples_name_the_winner_and_its_tier(
         self, stores: GraphStores, lifecycle: LifecycleStore
     ) -> None:
-        told = (
-            example("loser", at=STORED_AT + HOUR),
-            example("other", at=STORED_AT + 2 * HOUR),
-        )
+        told = (example("loser", at=STORED_AT + HOUR), example("other", at=STORED_AT + 2 * HOUR))
         changes = OutcomeChanges(
             routing=(routed(examples=told), routed(HEBREW, examples=told)),
             actions=(acted(examples=told),),

@@ -387,9 +387,5 @@ class RepeatContract:
         assert (await stores.item("a")).stats.uses == 1
 
 
-class OutcomeContract(
-    CountingContract,
-    NamingContract,
-    RepeatContract,
-):
+class OutcomeContract(CountingContract, NamingContract, RepeatContract):
     """Items, ids and keys; `outcome_limits_contract` has receipts, guests and the outbox."""

@@ -48,11 +48,7 @@ class OutcomeServices:
         self.queue = InMemoryExchangeQueue(self.clock)
         self.sessions = InMemorySessionStore(self.clock)
         self.conversations = InMemoryConversationStore(
-            self.sessions,
-            self.queue._rows,
-            self.receipts,
-            self.events,
-            InMemoryIdempotencyStore(),
+            self.sessions, self.queue._rows, self.receipts, self.events, InMemoryIdempotencyStore()
         )
         self.tool_verdicts = ToolVerdicts(
             self.outcome_rows,

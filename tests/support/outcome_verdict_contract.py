@@ -14,14 +14,7 @@ from rayapp.memory.rules.creation import archived
 from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.scope import WriteScope
 from tests.support.builders import an_item
-from tests.support.outcome_contract import (
-    AT,
-    DANA,
-    LIMITS,
-    OutcomeStores,
-    a_book_item,
-    an_event,
-)
+from tests.support.outcome_contract import AT, DANA, LIMITS, OutcomeStores, a_book_item, an_event
 
 A, B = point_id_of("dana", "a"), point_id_of("dana", "b")
 LATE = AT + timedelta(days=1)

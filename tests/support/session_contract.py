@@ -6,12 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rayapp.assistant.ports import (
-    MAX_INJECTED,
-    MAX_TURNS,
-    SessionStore,
-    TurnRecord,
-)
+from rayapp.assistant.ports import MAX_INJECTED, MAX_TURNS, SessionStore, TurnRecord
 from rayapp.core.errors import InvalidInput
 from rayapp.learning.ports import ScoreGiven
 from rayapp.memory.scope import ReadScope, WriteScope

@@ -130,8 +130,7 @@ class InsertContract:
         assert (result.clash, result.existing) == ("id", second)
 
     @pytest.mark.parametrize(
-        "other",
-        [{"user_id": "noa"}, {"tier": Tier.HISTORY}, {"dedup_scope": "doc-2"}],
+        "other", [{"user_id": "noa"}, {"tier": Tier.HISTORY}, {"dedup_scope": "doc-2"}]
     )
     async def test_text_is_unique_only_within_user_tier_and_scope(
         self, stores: Stores, other: dict[str, object]

@@ -93,11 +93,7 @@ FILTER_CANARIES: dict[str, tuple[dict[str, Any], dict[str, Any], ItemFilter]] = 
         {"created_at": NOW_S - 1},
         ItemFilter(created_from=NOW),
     ),
-    "created_to": (
-        {"created_at": NOW_S - 1},
-        {"created_at": NOW_S},
-        ItemFilter(created_to=NOW),
-    ),
+    "created_to": ({"created_at": NOW_S - 1}, {"created_at": NOW_S}, ItemFilter(created_to=NOW)),
     "now": ({"expires_at": NOW_S + 1}, {"expires_at": NOW_S}, ItemFilter(now=NOW)),
     "now without expiry": ({"expires_at": None}, {"expires_at": NOW_S - 1}, ItemFilter(now=NOW)),
     "now with a score that survives": (
@@ -105,11 +101,7 @@ FILTER_CANARIES: dict[str, tuple[dict[str, Any], dict[str, Any], ItemFilter]] = 
         {"expires_at": NOW_S - 1, "score": 0.89},
         ItemFilter(now=NOW),
     ),
-    "valid_at start": (
-        {"valid_from": NOW_S},
-        {"valid_from": NOW_S + 1},
-        ItemFilter(valid_at=NOW),
-    ),
+    "valid_at start": ({"valid_from": NOW_S}, {"valid_from": NOW_S + 1}, ItemFilter(valid_at=NOW)),
     "valid_at end": ({"valid_to": NOW_S + 1}, {"valid_to": NOW_S}, ItemFilter(valid_at=NOW)),
     "valid_at open": ({}, {"valid_to": NOW_S - DAY_S}, ItemFilter(valid_at=NOW)),
     "always_inject": (

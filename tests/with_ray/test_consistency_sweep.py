@@ -46,12 +46,7 @@ def test_options_are_the_parameters_that_the_api_takes(
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ("--full", "--sample", "5"),
-        ("--sample", "0"),
-        ("--sample", "many"),
-        ("--quarantine",),
-    ],
+    [("--full", "--sample", "5"), ("--sample", "0"), ("--sample", "many"), ("--quarantine",)],
 )
 def test_options_that_do_not_go_together_are_refused(arguments: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInput):

@@ -13,12 +13,7 @@ import psutil
 import pytest
 import ray
 from ray import serve
-from ray.exceptions import (
-    ActorDiedError,
-    ActorUnavailableError,
-    GetTimeoutError,
-    RayTaskError,
-)
+from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RayTaskError
 from ray.serve.exceptions import BackPressureError
 
 from rayapp.container.inference import open_embedding_backend

@@ -131,8 +131,7 @@ async def recognize(call: CurrentCall, body: wire.RecognizeBody) -> wire.Recogni
         found = await books.recognised_text(call.reads, body.content, body.conversation_id)
     else:
         raise InvalidInput(
-            "documentHash: send it, or the text as `content`.",
-            details={"field": "documentHash"},
+            "documentHash: send it, or the text as `content`.", details={"field": "documentHash"}
         )
     return wire.RecognizeAnswer.from_book(found)
 

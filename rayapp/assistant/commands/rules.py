@@ -172,10 +172,7 @@ _ORDERS: tuple[tuple[Kind, str], ...] = (
         rf"(?: that\s+{_RECALLED}|{_SEP}|\s+(?=my .+ (?:is|are) ))(?P<text>.+)",
     ),
     ("remember", rf"{_POLITE_HE}{_REMEMBER_HE}(?:{_SEP}| ?[,]? ?ש(?:(?=[א-ת\w])|\s))(?P<text>.+)"),
-    (
-        "forget",
-        rf"{_POLITE_EN}forget(?: that|{_SEP}|\s+(?=my .+ (?:is|are) ))\s*(?P<text>.+)",
-    ),
+    ("forget", rf"{_POLITE_EN}forget(?: that|{_SEP}|\s+(?=my .+ (?:is|are) ))\s*(?P<text>.+)"),
     ("forget", rf"{_POLITE_HE}{_FORGET_HE}(?:{_SEP}| ש(?=[א-ת\w]))(?P<text>.+)"),
 )
 _PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _ORDERS)
@@ -278,10 +275,7 @@ _SAID: Mapping[Status, tuple[str, str]] = {
         'הוסרה רשומה מהזיכרון ({what}): "{text}".',
         'Memory no longer holds {what}: "{text}".',
     ),
-    "listed": (
-        "המטרות השמורות מופיעות למטה: {count}.",
-        "Known goals, shown below: {count}.",
-    ),
+    "listed": ("המטרות השמורות מופיעות למטה: {count}.", "Known goals, shown below: {count}."),
     "not_found": (
         'שום רשומה בזיכרון אינה אומרת "{text}"; דבר לא הוסר.',
         'Nothing in memory says "{text}"; nothing was removed.',
@@ -301,7 +295,5 @@ def told(one: Performed, side: Side) -> str:
     if one.status == "listed" and not one.items:
         return _NO_GOALS[place]
     return _SAID[one.status][place].format(
-        what=_WHAT[one.command.kind][place],
-        text=one.command.text,
-        count=len(one.items),
+        what=_WHAT[one.command.kind][place], text=one.command.text, count=len(one.items)
     )

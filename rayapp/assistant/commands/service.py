@@ -13,9 +13,7 @@ from rayapp.assistant.commands.rules import (
     meant,
     takeaway_of,
 )
-from rayapp.assistant.commands.rules import (
-    Status as Result,
-)
+from rayapp.assistant.commands.rules import Status as Result
 from rayapp.assistant.records import ContextRequest
 from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime

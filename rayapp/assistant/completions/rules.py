@@ -12,11 +12,7 @@ from typing import Any
 
 import orjson
 
-from rayapp.assistant.conversations.rules import (
-    last_question,
-    read_attribution,
-    with_fields,
-)
+from rayapp.assistant.conversations.rules import last_question, read_attribution, with_fields
 from rayapp.inference.ports import Message
 from rayapp.text.normalize import without_forbidden
 

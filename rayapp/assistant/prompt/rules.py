@@ -105,10 +105,7 @@ WHOLE_MESSAGES, BULLETS = 8, 5
 BULLET_CHARS = 120
 TOLD_CHARS = 300  # of a line of a model, which stands for more
 
-_TIME: dict[Side, str] = {
-    "en": "The time is {at} UTC, {day}.",
-    "he": "השעה {at} UTC, {day}.",
-}
+_TIME: dict[Side, str] = {"en": "The time is {at} UTC, {day}.", "he": "השעה {at} UTC, {day}."}
 _DAYS: dict[Side, tuple[str, ...]] = {
     "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
     "he": ("יום שני", "יום שלישי", "יום רביעי", "יום חמישי", "יום שישי", "שבת", "יום ראשון"),

@@ -43,11 +43,7 @@ class Prompt:
         said.pop("history", None)
         question = said.pop("question")
         system = "\n\n".join((*said.values(), *filter(None, (self.history.bullets,))))
-        return (
-            Message("system", system),
-            *self.history.messages,
-            Message("user", question),
-        )
+        return (Message("system", system), *self.history.messages, Message("user", question))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

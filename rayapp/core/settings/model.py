@@ -342,9 +342,7 @@ class SearchSettings(SettingsSection):
         0.02, ge=0, le=1, description="Receipts of so long are written together; 0 = each alone."
     )
     resident_bytes: int = Field(
-        400_000_000,
-        ge=0,
-        description="Memory per replica for users held as columns; 0 = none.",
+        400_000_000, ge=0, description="Memory per replica for users held as columns; 0 = none."
     )
     resident_max_items: int = Field(
         20_000, ge=0, description="Memories of a user beyond which the index is searched."

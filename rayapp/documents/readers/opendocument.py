@@ -115,9 +115,7 @@ class _Document:
                 continue
             text = " ".join(block.text for block in self.blocks(cell, 0))
             spanned = Cell(
-                text,
-                _count(cell, "number-columns-spanned"),
-                _count(cell, "number-rows-spanned"),
+                text, _count(cell, "number-columns-spanned"), _count(cell, "number-rows-spanned")
             )
             for _ in range(_count(cell, "number-columns-repeated")):
                 yield spanned

@@ -19,12 +19,7 @@ from rayapp.core.errors import TooLarge
 from rayapp.documents.readers.found import Found, Order
 from rayapp.documents.records import Block, BlockKind
 from rayapp.documents.rules.kinds import broken, encrypted
-from rayapp.documents.rules.page_lines import (
-    Line,
-    blocks_of,
-    heading_key,
-    without_running_titles,
-)
+from rayapp.documents.rules.page_lines import Line, blocks_of, heading_key, without_running_titles
 from rayapp.documents.rules.visual_order import composed, is_right_to_left, reading_order
 
 _HEBREW = re.compile("[\u0590-\u05ff\ufb1d-\ufb4f\u0600-\u06ff\ufb50-\ufdff\ufe70-\ufefc]")

@@ -133,12 +133,7 @@ def _hang(element: etree._Element, name: str, text: _Text, notes: _Notes) -> Non
 
 
 class _Document:
-    def __init__(
-        self,
-        styles: dict[str, _Style],
-        notes: _Notes,
-        rendered: bool,
-    ) -> None:
+    def __init__(self, styles: dict[str, _Style], notes: _Notes, rendered: bool) -> None:
         self._styles, self._notes = styles, notes
         self.rendered = rendered
         self.page = 1

@@ -170,15 +170,13 @@ def broken() -> InvalidInput:
 
 def encrypted() -> InvalidInput:
     return InvalidInput(
-        "The file is locked with a password; save a copy without one and send that.",
-        code=ENCRYPTED,
+        "The file is locked with a password; save a copy without one and send that.", code=ENCRYPTED
     )
 
 
 def too_much_memory(limit_mb: int) -> InvalidInput:
     return InvalidInput(
-        f"Reading the file takes more than {limit_mb} MB of memory; cut it into parts.",
-        code=MEMORY,
+        f"Reading the file takes more than {limit_mb} MB of memory; cut it into parts.", code=MEMORY
     )
 
 

@@ -193,10 +193,7 @@ def _memory(book: Book, chunk: Chunk, *, previous: int | None, following: int | 
         created_at=book.uploaded_at,
         attached_to=book.attached_to,
         source=Source(
-            type=SourceType.DOCUMENT,
-            doc_id=book.book_id,
-            chunk_id=str(chunk.index),
-            book=said,
+            type=SourceType.DOCUMENT, doc_id=book.book_id, chunk_id=str(chunk.index), book=said
         ),
     )
 

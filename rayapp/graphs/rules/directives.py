@@ -55,10 +55,7 @@ _TIER: dict[Side, str] = {
     "he": "{tier} (ציון {wilson:.2f}, {uses} שימושים)",
     "en": "{tier} (score {wilson:.2f}, {uses} uses)",
 }
-_ACTIONS: dict[Side, str] = {
-    "he": "בשאלות כאלה {advice}.",
-    "en": "For such questions {advice}.",
-}
+_ACTIONS: dict[Side, str] = {"he": "בשאלות כאלה {advice}.", "en": "For such questions {advice}."}
 _ADVICE: dict[Side, dict[str, str]] = {
     "he": {
         "prefer": "{action} עבד {worked} מתוך {uses} פעמים, ויש להעדיפו",

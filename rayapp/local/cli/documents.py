@@ -152,10 +152,7 @@ def _place(book: dict[str, Any]) -> str:
 
 
 def _added(
-    client: SyncMemoryClient,
-    path: Path,
-    bar: Bar,
-    **described: Unpack[Described],
+    client: SyncMemoryClient, path: Path, bar: Bar, **described: Unpack[Described]
 ) -> tuple[str, bool]:
     """What became of a file, and whether it can be asked about."""
 

@@ -206,9 +206,7 @@ def _resource(row: Mapping[str, Any], beside: _Beside) -> Resource:
         url=mapped.get("url") or "",
         fields=tuple(
             Field(
-                name=str(one["name"]),
-                type=str(one.get("type") or ""),
-                semantic=one.get("semantic"),
+                name=str(one["name"]), type=str(one.get("type") or ""), semantic=one.get("semantic")
             )
             for one in row.get("fields") or ()
         ),

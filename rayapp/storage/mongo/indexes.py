@@ -424,10 +424,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ),
     LEASES: (),  # one row per name: `_id`
     API_KEYS: (index("key_hash", "key_hash", unique=True), index("principal", "principal")),
-    DAYS: (
-        index("day", "day", unique=True),
-        index("day_expiry", "at", ttl_s=DAYS_TTL_S),
-    ),
+    DAYS: (index("day", "day", unique=True), index("day_expiry", "at", ttl_s=DAYS_TTL_S)),
     HOLDS: (index("held_user", "user_id", unique=True),),
     ENDED_TOKENS: (index("token_expiry", "expires_at", ttl_s=0),),
     IDEMPOTENCY: (

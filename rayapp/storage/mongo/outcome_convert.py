@@ -42,10 +42,7 @@ def event_document(event: OutcomeEvent, token: str) -> Document:
     return {
         **to_row(event),
         **withdrawal_document(event),
-        "effects": {
-            "graph": counts(event),
-            "promotion": bool(event.applied),
-        },
+        "effects": {"graph": counts(event), "promotion": bool(event.applied)},
         "token": token,
     }
 

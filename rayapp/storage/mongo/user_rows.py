@@ -161,11 +161,7 @@ class MongoUserRows:
 
 
 async def delete_items(
-    database: MongoDatabase,
-    wanted: Document,
-    at: datetime,
-    session: AsyncClientSession,
-    limit: int,
+    database: MongoDatabase, wanted: Document, at: datetime, session: AsyncClientSession, limit: int
 ) -> int:
     """Delete up to `limit` items of one user that are `wanted`, and those that were merged into
     them, in this transaction; how many."""

@@ -74,12 +74,7 @@ async def open_work(_settings: Settings, params: Mapping[str, Any]) -> Toy:
     return Toy(params)
 
 
-SPEC = JobSpec(
-    kind="toy_job",
-    description="Counts numbers.",
-    params=ToyParams,
-    open_work=open_work,
-)
+SPEC = JobSpec(kind="toy_job", description="Counts numbers.", params=ToyParams, open_work=open_work)
 
 
 def main(argv: list[str] | None = None) -> int:

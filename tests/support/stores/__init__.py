@@ -11,12 +11,7 @@ from typing import Any
 
 from rayapp.core.errors import DuplicateMemory, NotFound, VersionConflict
 from rayapp.core.runtime import Clock
-from rayapp.memory.item import (
-    MemoryItem,
-    MemoryVersion,
-    Status,
-    SyncState,
-)
+from rayapp.memory.item import MemoryItem, MemoryVersion, Status, SyncState
 from rayapp.memory.ports import InsertResult, Page, TierCount
 from rayapp.memory.requests import SortKey, decode_cursor, encode_cursor, sort_values
 from rayapp.memory.rules.creation import deleted

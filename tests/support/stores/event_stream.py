@@ -45,12 +45,7 @@ class InMemoryEventStream:
         return event
 
     async def open(
-        self,
-        scope: ReadScope,
-        *,
-        after: str | None,
-        kinds: frozenset[StreamKind],
-        poll_s: float,
+        self, scope: ReadScope, *, after: str | None, kinds: frozenset[StreamKind], poll_s: float
     ) -> InMemoryEventFeed:
         at = len(self.log)
         if after is not None:

@@ -31,11 +31,7 @@ class GraphRows:
             return
         key, label, at = (user_id, change.concept.key), change.concept.label, to_ms(change.at)
         row = self.routing.get(key) or records.RoutingRow(
-            concept=change.concept.key,
-            label=label,
-            tiers={},
-            first_seen_at=at,
-            last_seen_at=at,
+            concept=change.concept.key, label=label, tiers={}, first_seen_at=at, last_seen_at=at
         )
         unseen = label not in row.aliases and len(row.aliases) < ALIASES
         before = row.tiers.get(change.tier, records.Counters())

@@ -48,10 +48,7 @@ def stored_form(item: MemoryItem) -> MemoryItem:
         datagov=copy.deepcopy(item.source.datagov),
     )
     return replace(
-        _each_time(item),
-        stats=_each_time(item.stats),
-        index=_each_time(item.index),
-        source=source,
+        _each_time(item), stats=_each_time(item.stats), index=_each_time(item.index), source=source
     )
 
 

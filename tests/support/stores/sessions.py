@@ -47,13 +47,7 @@ class InMemorySessionStore:
         row = self._row(scope, conversation_id, at)
         new = tuple(dict.fromkeys(fingerprints))[-MAX_INJECTED:]
         older = tuple(one for one in row.injected if one not in set(new))
-        self._put(
-            replace(
-                row,
-                injected=(*older, *new)[-MAX_INJECTED:],
-                receipt_id=receipt_id,
-            )
-        )
+        self._put(replace(row, injected=(*older, *new)[-MAX_INJECTED:], receipt_id=receipt_id))
 
     async def add_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> bool:
         row = self._row(scope, conversation_id, turn.at)

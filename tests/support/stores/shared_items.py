@@ -75,9 +75,7 @@ class InMemorySharedItems:
             rows.edges = {key: kept for key, kept in rows.edges.items() if kept is not edge}
         for edge in drawn:
             rows.edges[SYSTEM_USER, edge.source, edge.target] = replace(
-                edge,
-                first_seen_at=to_ms(edge.first_seen_at),
-                last_seen_at=to_ms(edge.last_seen_at),
+                edge, first_seen_at=to_ms(edge.first_seen_at), last_seen_at=to_ms(edge.last_seen_at)
             )
         return len(changed) + len(gone) + len(drawn) + len(cut)
 

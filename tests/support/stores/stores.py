@@ -59,12 +59,7 @@ class InMemoryReceiptStore:
         return found[: max(0, limit)]
 
     async def questions(
-        self,
-        scope: ReadScope,
-        conversation_id: str,
-        limit: int,
-        *,
-        besides_turn: str | None = None,
+        self, scope: ReadScope, conversation_id: str, limit: int, *, besides_turn: str | None = None
     ) -> list[tuple[str, tuple[str, ...], datetime]]:
         living = await self.latest(scope, conversation_id, len(self._receipts))
         found = [one for one in living if besides_turn is None or one.turn_id != besides_turn]

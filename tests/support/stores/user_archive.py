@@ -12,13 +12,7 @@ from bson import BSON
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.history.rules import turn_terms
 from rayapp.assistant.personality.rules import Template, TemplateLibrary
-from rayapp.assistant.ports import (
-    Conversation,
-    KeptTurn,
-    OwnWindow,
-    PersonalityStore,
-    Session,
-)
+from rayapp.assistant.ports import Conversation, KeptTurn, OwnWindow, PersonalityStore, Session
 from rayapp.core.ids import org_of
 from rayapp.core.runtime import Clock
 from rayapp.documents.ports import Book

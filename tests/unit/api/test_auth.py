@@ -69,8 +69,7 @@ class TestKeyless:
         assert "rk_of_production" not in caplog.text
 
     @pytest.mark.parametrize(
-        ("user", "status"),
-        [("system", 403), ("a b", 422), ("", 422), ("x" * 129, 422), ("é", 422)],
+        ("user", "status"), [("system", 403), ("a b", 422), ("", 422), ("x" * 129, 422), ("é", 422)]
     )
     async def test_unusable_users_are_refused(
         self, api: httpx.AsyncClient, user: str, status: int

@@ -268,10 +268,7 @@ async def test_a_goal_takes_a_place_and_the_answer_names_who_left(full: httpx.As
     assert len(await shown(full, "archived")) == 1
     await full.post(f"{BANK}/values", json={"text": "be kind"})
     refused = await full.post(f"{BANK}/goals", json={"text": "learn Spanish"})
-    assert (refused.status_code, refused.json()["details"]["reason"]) == (
-        409,
-        "all_pinned",
-    )
+    assert (refused.status_code, refused.json()["details"]["reason"]) == (409, "all_pinned")
     assert (await full.get(f"{BANK}/goals")).json()["total"] == 1
 
 

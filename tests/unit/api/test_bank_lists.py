@@ -83,8 +83,7 @@ async def test_the_limit_cuts_the_page_but_not_the_total(
 
 
 @pytest.mark.parametrize(
-    "body",
-    [{}, {"text": ""}, {"text": "x" * 501}, {"text": "x", "importance": 2}, {"text": 3}],
+    "body", [{}, {"text": ""}, {"text": "x" * 501}, {"text": "x", "importance": 2}, {"text": 3}]
 )
 async def test_a_bad_entry_is_422(
     api: httpx.AsyncClient, name: str, tag: str, body: dict[str, Any]

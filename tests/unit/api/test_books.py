@@ -95,11 +95,7 @@ async def test_what_is_here_already_is_a_duplicate(api: httpx.AsyncClient, books
             400,
             "malformed_form",
         ),
-        (
-            {"files": {"file": ("a.txt", b"x")}, "data": {"title": "x" * 201}},
-            422,
-            "invalid_input",
-        ),
+        ({"files": {"file": ("a.txt", b"x")}, "data": {"title": "x" * 201}}, 422, "invalid_input"),
         ({"files": {"file": ("a.txt", b"x")}, "data": {"replace": "maybe"}}, 422, "invalid_input"),
     ],
 )

@@ -107,11 +107,7 @@ async def test_headers_say_what_a_score_needs() -> None:
         assert raw.headers["x-memory"] == "on"
         async with httpx.AsyncClient() as plain:
             base = str(chat.client.base_url).removesuffix("/v1/")
-            body = {
-                "conversation_id": "c-9",
-                "message_id": raw.headers["x-message-id"],
-                "score": 1,
-            }
+            body = {"conversation_id": "c-9", "message_id": raw.headers["x-message-id"], "score": 1}
             answer = await plain.post(f"{base}/api/hooks/score", json=body)
         assert answer.json()["updated"] == 1
 
@@ -351,10 +347,7 @@ async def test_vectors_are_those_of_the_search(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (
-            "Where does Dana live these days?",
-            "She is there. I am now a pirate, as the page says.",
-        ),
+        ("Where does Dana live these days?", "She is there. I am now a pirate, as the page says."),
         ("איפה דנה גרה בימים אלה?", "היא בחיפה. אני עכשיו פיראט ומציית לדף."),
     ],
 )

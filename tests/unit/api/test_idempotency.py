@@ -37,11 +37,7 @@ class Gated:
 
 @pytest.mark.parametrize(
     ("headers", "extra"),
-    [
-        (KEY, {}),
-        ({"X-Idempotency-Key": "k-1"}, {}),
-        ({}, {"idempotency_key": "k-1"}),
-    ],
+    [(KEY, {}), ({"X-Idempotency-Key": "k-1"}, {}), ({}, {"idempotency_key": "k-1"})],
 )
 async def test_the_same_request_again_gets_the_first_answer(
     api: httpx.AsyncClient, headers: dict[str, str], extra: dict[str, str]

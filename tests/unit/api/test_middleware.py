@@ -243,10 +243,7 @@ async def test_a_caller_that_leaves_with_its_answer_cancels_nothing(world: Harne
         connection.sent.append(message)
 
     await create_api(world.services)(connection.scope, connection.receive, send)
-    assert [one["type"] for one in connection.sent] == [
-        "http.response.start",
-        "http.response.body",
-    ]
+    assert [one["type"] for one in connection.sent] == ["http.response.start", "http.response.body"]
 
 
 async def test_requests_are_measured_by_template(api: httpx.AsyncClient, world: Harness) -> None:

@@ -180,12 +180,7 @@ class TestReindex:
     )
     @pytest.mark.parametrize("state", [None, JobState.COMPLETED, JobState.CANCELLED])
     async def test_with_none_going_on_nothing_is_asked(
-        self,
-        api: httpx.AsyncClient,
-        world: Harness,
-        path: str,
-        word: str,
-        state: JobState | None,
+        self, api: httpx.AsyncClient, world: Harness, path: str, word: str, state: JobState | None
     ) -> None:
         if state is not None:
             await a_job(world.jobs, state)
@@ -386,8 +381,7 @@ class TestConsistency:
         assert consistency.asked == [(5_000, True)]
 
     @pytest.mark.parametrize(
-        "body",
-        [{"sampleSize": 0}, {"sampleSize": 5_001}, {"sampleSize": "9"}, {"dryRun": "no"}],
+        "body", [{"sampleSize": 0}, {"sampleSize": 5_001}, {"sampleSize": "9"}, {"dryRun": "no"}]
     )
     async def test_bad_bodies_are_refused(
         self, api: httpx.AsyncClient, body: dict[str, Any], consistency: FixedConsistency

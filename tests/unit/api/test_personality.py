@@ -163,8 +163,7 @@ async def test_a_template_that_is_too_long_is_413(api: httpx.AsyncClient) -> Non
 
 
 @pytest.mark.parametrize(
-    "body",
-    [{}, {"activate": False, "name": "x"}, {"content": 5}, {"content": YAML, "name": ""}],
+    "body", [{}, {"activate": False, "name": "x"}, {"content": 5}, {"content": YAML, "name": ""}]
 )
 async def test_bad_fields_are_422(api: httpx.AsyncClient, body: dict[str, Any]) -> None:
     assert (await api.post(PERSONALITY, json=body)).status_code == 422

@@ -58,9 +58,7 @@ async def test_the_names_of_other_programs_are_accepted(api: httpx.AsyncClient) 
     assert answer["results"][0]["status"] == "stored", answer
 
 
-async def test_control_characters_of_a_tool_are_cleaned_not_refused(
-    api: httpx.AsyncClient,
-) -> None:
+async def test_control_characters_of_a_tool_are_cleaned_not_refused(api: httpx.AsyncClient) -> None:
     response = await api.post(ROUTE, json=body(output="\x1b[31m\x00" + TEXT))
     assert response.json()["results"][0]["status"] == "stored"
     escaped = ('{"tool_name": "t", "output": "\\ud800' + TEXT + '"}').encode()

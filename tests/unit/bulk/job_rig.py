@@ -12,12 +12,7 @@ from rayapp.core.settings.model import JobsSettings
 from tests.support.clock import FakeClock
 from tests.support.stores.jobs import InMemoryJobStore
 from tests.support.stores.stores import InMemoryLeaseStore
-from tests.unit.bulk.fake_workers import (
-    CountingWork,
-    DriverKilled,
-    LocalWorkers,
-    World,
-)
+from tests.unit.bulk.fake_workers import CountingWork, DriverKilled, LocalWorkers, World
 
 KIND = "counting"
 

@@ -34,12 +34,7 @@ from tests.support.clock import FakeClock
 from tests.support.examples import examples
 from tests.support.stores.jobs import InMemoryJobStore
 from tests.support.stores.stores import InMemoryLeaseStore
-from tests.unit.bulk.fake_workers import (
-    CLOCK,
-    CountingWork,
-    World,
-    no_sleep,
-)
+from tests.unit.bulk.fake_workers import CLOCK, CountingWork, World, no_sleep
 from tests.unit.bulk.job_rig import KIND, Rig, everything
 
 

@@ -18,10 +18,7 @@ from rayapp.bulk.model import (
 from rayapp.bulk.rules import EXIT_DONE, EXIT_INCOMPLETE
 from tests.support.clock import FakeClock
 from tests.support.stores.jobs import InMemoryJobStore
-from tests.unit.bulk.fake_workers import (
-    CountingWork,
-    World,
-)
+from tests.unit.bulk.fake_workers import CountingWork, World
 from tests.unit.bulk.job_rig import KIND, Rig
 
 

@@ -6,15 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.core.disk_space import (
-    ELSEWHERE,
-    MARGIN,
-    MIB,
-    DiskLimits,
-    DiskSpace,
-    DiskState,
-    judge,
-)
+from rayapp.core.disk_space import ELSEWHERE, MARGIN, MIB, DiskLimits, DiskSpace, DiskState, judge
 from rayapp.core.errors import StoreFull
 
 OK, LOW, TIGHT, FULL = DiskState

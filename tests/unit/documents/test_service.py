@@ -173,8 +173,7 @@ async def test_a_title_that_a_file_gives_itself_is_one_documents_too(world: Worl
 
 async def test_of_uploads_at_once_under_one_title_one_is_taken(world: World) -> None:
     sent = await asyncio.gather(
-        *(world.upload(b"%d" % number, title="Same") for number in range(8)),
-        return_exceptions=True,
+        *(world.upload(b"%d" % number, title="Same") for number in range(8)), return_exceptions=True
     )
     assert sum(isinstance(one, Duplicate) for one in sent) == 7
     assert len(world.world.books.uploads) == 1

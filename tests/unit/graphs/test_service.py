@@ -17,15 +17,7 @@ from tests.support.builders import an_item
 from tests.support.clock import START, FakeClock
 from tests.support.stores import InMemoryMemoryStore
 from tests.unit.graphs.fake_graphs import Counting, GraphRows, runtime
-from tests.unit.graphs.rules.rows import (
-    action,
-    counted,
-    edge,
-    example,
-    later,
-    node,
-    routing,
-)
+from tests.unit.graphs.rules.rows import action, counted, edge, example, later, node, routing
 
 READ = ReadScope("dana")
 

@@ -5,17 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.calibrate import (
-    NAMES,
-    Example,
-    auc,
-    fit,
-    folds,
-    held_out,
-    load_pairs,
-    logistic,
-    matrix,
-)
+from jobs.calibrate import NAMES, Example, auc, fit, folds, held_out, load_pairs, logistic, matrix
 from rayapp.container import bootstrap
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.load import CONFIG_DIR

@@ -9,14 +9,7 @@ import httpx
 import pytest
 from rich.console import Console
 
-from jobs.suites.precision import (
-    WAYS,
-    CaseResult,
-    Context,
-    PrecisionRun,
-    PrecisionSuite,
-    verdict,
-)
+from jobs.suites.precision import WAYS, CaseResult, Context, PrecisionRun, PrecisionSuite, verdict
 from jobs.suites.precision_report import (
     precision_line,
     precision_markdown,

@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 
-from jobs.suites.tuning import (
-    ROUNDS,
-    Judge,
-    Parameter,
-    Scored,
-    Scores,
-    Search,
-    steps,
-    with_value,
-)
+from jobs.suites.tuning import ROUNDS, Judge, Parameter, Scored, Scores, Search, steps, with_value
 from rayapp.core.errors import ConfigError
 from rayapp.search.rules.recipes import Recipe
 

@@ -13,14 +13,7 @@ from rayapp.core.settings.model import GraphSettings
 from rayapp.graphs.records import ContentChanges, Contribution, FollowUp, OutcomeChanges
 from rayapp.learning.ports import OutcomeLimits
 from rayapp.learning.records import OutcomeEvent
-from rayapp.memory.item import (
-    IndexState,
-    MemoryItem,
-    Outcome,
-    Status,
-    SyncState,
-    point_id_of,
-)
+from rayapp.memory.item import IndexState, MemoryItem, Outcome, Status, SyncState, point_id_of
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item

@@ -202,8 +202,7 @@ class TestResponses:
 
 class TestFeedback:
     @pytest.mark.parametrize(
-        ("score", "outcome"),
-        [(1, Outcome.WORKED), (0, Outcome.PARTIAL), (-1, Outcome.FAILED)],
+        ("score", "outcome"), [(1, Outcome.WORKED), (0, Outcome.PARTIAL), (-1, Outcome.FAILED)]
     )
     async def test_a_thumb_judges_every_citation_once(
         self, world: World, score: int, outcome: Outcome

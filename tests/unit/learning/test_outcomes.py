@@ -201,11 +201,7 @@ class TestRepeat:
     ) -> None:
         """Compared as sent: two requests may be about the same memory and differ all the same."""
         await world.receipt("r", "a", "b")
-        request: dict[str, Any] = {
-            "receipt_id": "r",
-            "positions": (1,),
-            "idempotency_key": "k",
-        }
+        request: dict[str, Any] = {"receipt_id": "r", "positions": (1,), "idempotency_key": "k"}
         await world.record(**request)
         with pytest.raises(IdempotencyConflict):
             await world.record(**request | other)

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.text.analyser import (
-    Analyser,
-    Bm25,
-    TermWeights,
-    inverse_frequencies,
-    score,
-)
+from rayapp.text.analyser import Analyser, Bm25, TermWeights, inverse_frequencies, score
 from rayapp.text.expansions import Expansion
 from rayapp.text.tokens import term_index
 

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.text.normalize import (
-    canonical,
-    content_hash,
-    find_forbidden,
-    normalize,
-    shows_nothing,
-)
+from rayapp.text.normalize import canonical, content_hash, find_forbidden, normalize, shows_nothing
 
 
 @pytest.mark.parametrize(

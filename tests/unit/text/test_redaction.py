@@ -18,10 +18,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.s3cr3tSignature_x-Y"
 # (text, the same after redaction)
 SECRETS = [
     (f"key:\n{PEM}\nend", "key:\n[redacted:private_key]\nend"),
-    (
-        "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz",
-        "[redacted:private_key]",
-    ),
+    ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz", "[redacted:private_key]"),
     (f"jwt {JWT} ok", "jwt [redacted:token] ok"),
     ("id AKIAIOSFODNN7EXAMPLE used", "id [redacted:api_key] used"),
     (f"ghp_{A36} and github_pat_{A36}", "[redacted:api_key] and [redacted:api_key]"),
@@ -39,10 +36,7 @@ SECRETS = [
         "post to https://hooks.slack.com/services/T000/B000/XXXXXXXXXXXXXXXX now",
         "post to [redacted:webhook] now",
     ),
-    (
-        "postgres://dana:p%40ss@db.local:5432/app",
-        "postgres://[redacted:login]@db.local:5432/app",
-    ),
+    ("postgres://dana:p%40ss@db.local:5432/app", "postgres://[redacted:login]@db.local:5432/app"),
     ("mongodb+srv://u:pw@c.x.net/?w=1", "mongodb+srv://[redacted:login]@c.x.net/?w=1"),
     ("redis://:hunter2@cache:6379/0", "redis://[redacted:login]@cache:6379/0"),
     ("Authorization: Bearer abcdef0123456789", "Authorization: Bearer [redacted:token]"),

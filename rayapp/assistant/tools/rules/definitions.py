@@ -136,9 +136,7 @@ class SearchMemory(Tool):
         validation_alias=_TIERS_NAMES,
     )
     limit: parameters.Count = Field(
-        parameters.DEFAULT_RESULTS,
-        description="How many results.",
-        validation_alias=_COUNT,
+        parameters.DEFAULT_RESULTS, description="How many results.", validation_alias=_COUNT
     )
     sort_by: parameters.SortWord | None = Field(
         None,

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from rayapp.assistant.completions.calls import CallFilter
 from rayapp.assistant.completions.json_filter import JsonFilter, mended_json
-from rayapp.assistant.completions.repairs import (
-    AnswerFilter,
-    AnswerStream,
-    ThinkFilter,
-    held_from,
-)
+from rayapp.assistant.completions.repairs import AnswerFilter, AnswerStream, ThinkFilter, held_from
 from rayapp.inference.chat.rules.hijack import fallback_of, hijack_of
 from tests.support.examples import examples
 

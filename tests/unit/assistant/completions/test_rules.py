@@ -7,13 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rayapp.assistant.completions.repairs import mend
-from rayapp.assistant.completions.rules import (
-    Asked,
-    MarkFilter,
-    answer_of,
-    asked_of,
-    forwarded,
-)
+from rayapp.assistant.completions.rules import Asked, MarkFilter, answer_of, asked_of, forwarded
 from rayapp.assistant.conversations.rules import read_attribution
 from rayapp.inference.ports import Message
 from tests.support.examples import examples

@@ -27,11 +27,7 @@ import yaml
 
 from rayapp.assistant.conversations.service import ExchangeAnswer
 from rayapp.assistant.records import AssistantContext, ContextRequest, ExchangeRequest, ScoreRequest
-from rayapp.inference.chat.rules.answers import (
-    HistorySummary,
-    OutcomeJudgement,
-    ProfileFindings,
-)
+from rayapp.inference.chat.rules.answers import HistorySummary, OutcomeJudgement, ProfileFindings
 from rayapp.inference.ports import HelperName, Message
 from rayapp.learning.records import Recorder, ToolRun
 from rayapp.memory.item import MemoryItem, Source, SourceType
@@ -128,9 +124,7 @@ class Stage:
         made = await self.service.services.prompt.build(
             READ,
             ContextRequest(
-                query=step["prompt"],
-                recent=tuple(recent),
-                conversation_id=step.get("conversation"),
+                query=step["prompt"], recent=tuple(recent), conversation_id=step.get("conversation")
             ),
             model="llama3.1:8b",
             window=step.get("window"),

@@ -118,10 +118,7 @@ async def test_a_fact_that_fills_the_same_slot_takes_the_place_of_the_older_one(
     bank: dict[str, Any] = {"tier": Tier.MEMORY_BANK, "importance": 0.8, "confidence": 0.8}
     old = await world.store("I live in Haifa", tags=("fact",), **bank)
     page = await world.store(
-        "The user lives in Eilat",
-        tags=("fact",),
-        source=Source(type=SourceType.DOCUMENT),
-        **bank,
+        "The user lives in Eilat", tags=("fact",), source=Source(type=SourceType.DOCUMENT), **bank
     )
     await world.index_all()
     world.script.answers["fact_extraction"] = fact("The user lives in Tel Aviv")

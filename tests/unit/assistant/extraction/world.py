@@ -196,9 +196,7 @@ class World(OutcomeServices):
                 f"User: {user}\nAssistant: {answer}",
                 trust=trust,
                 source=Source(
-                    type=SourceType.ASSISTANT,
-                    conversation_id=conversation,
-                    message_id=message_id,
+                    type=SourceType.ASSISTANT, conversation_id=conversation, message_id=message_id
                 ),
             )
             kept_turn = KeptTurn(

@@ -42,14 +42,7 @@ def test_a_tool_is_known_by_its_own_name(name: str, label: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[1]",
-        f"a: {WHOLE}",
-        f'"*": {ROW}}}',
-        f'"*": {WHOLE.replace("fast", "warp")}',
-    ],
+    "text", ["", "[1]", f"a: {WHOLE}", f'"*": {ROW}}}', f'"*": {WHOLE.replace("fast", "warp")}']
 )
 def test_a_table_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tools.yaml"

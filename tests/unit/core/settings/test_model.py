@@ -158,10 +158,7 @@ def test_bad_yaml(tmp_path: Path, text: str, said: str) -> None:
         ({"reranker": {"backend": "local"}}, "reranker.model"),
         ({"indexer": {"backoff_min_s": 700}}, "backoff_max_s"),
         ({"http": {"max_in_flight": 1024}}, "serve.search.max_ongoing_requests 1024"),
-        (
-            {"serve": {"search": {"max_ongoing_requests": 100}}},
-            "our own 429 must come first",
-        ),
+        ({"serve": {"search": {"max_ongoing_requests": 100}}}, "our own 429 must come first"),
         ({"profile": "prod", "qdrant": {"url": "http://x"}}, "MONGODB_URI"),
         ({"profile": "prod", "mongo": {"uri": "mongodb://x"}}, "QDRANT_URL"),
         (

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from rayapp.core.ids import MEMORY_ID_PATTERN, SYSTEM_USER
 from rayapp.datagov.ports import Dataset, Field
-from rayapp.datagov.rules.changes import (
-    ROOT_ID,
-    graph_changes,
-    graph_of,
-    put_change,
-    retiring,
-)
+from rayapp.datagov.rules.changes import ROOT_ID, graph_changes, graph_of, put_change, retiring
 from rayapp.datagov.rules.items import (
     ERROR_IMPORTANCE,
     MAX_CHARS,

@@ -1,12 +1,7 @@
 """Lines of pages become paragraphs and headings."""
 
 from rayapp.documents.records import BlockKind
-from rayapp.documents.rules.page_lines import (
-    Line,
-    blocks_of,
-    heading_key,
-    without_running_titles,
-)
+from rayapp.documents.rules.page_lines import Line, blocks_of, heading_key, without_running_titles
 
 
 def line(text: str, y: float, page: int = 1, size: float = 12, right: float = 500) -> Line:

@@ -81,11 +81,7 @@ def test_below_the_caps_the_graph_counts_every_item(
     assert graph.nodes == expected
 
 
-@given(
-    st.lists(st.sampled_from(WORDS)),
-    st.frozensets(st.sampled_from(WORDS)),
-    st.integers(-1, 6),
-)
+@given(st.lists(st.sampled_from(WORDS)), st.frozensets(st.sampled_from(WORDS)), st.integers(-1, 6))
 def test_known_concepts_always_learn(keys: list[str], known: frozenset[str], free: int) -> None:
     changes = [
         RoutingIncrement(concept=Concept(key, key), tier=tier, counters=Counters(uses=1), at=AT)

@@ -76,10 +76,7 @@ class Graph:
 @pytest.mark.parametrize("tier", [Tier.MEMORY_BANK, Tier.BOOKS])
 @pytest.mark.parametrize(
     ("text", "keys"),
-    [
-        ("docker build fails", ("docker", "build", "fail")),
-        ("המחשבים של הלקוחות", ("מחשב", "לקוח")),
-    ],
+    [("docker build fails", ("docker", "build", "fail")), ("המחשבים של הלקוחות", ("מחשב", "לקוח"))],
 )
 def test_active_items_of_both_tiers_contribute(
     tier: Tier, text: str, keys: tuple[str, ...]

@@ -156,8 +156,7 @@ def test_every_type_but_general_has_one_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["DOCKER build", "ושבדוקר", "\u05d3\u05d5\u05bc\u05e7\u05b6\u05e8", "\u202bהדוקר\u202c"],
+    "text", ["DOCKER build", "ושבדוקר", "\u05d3\u05d5\u05bc\u05e7\u05b6\u05e8", "\u202bהדוקר\u202c"]
 )
 def test_case_particles_points_and_marks_do_not_matter(text: str) -> None:
     assert context_type_of(text) == "docker"

@@ -25,9 +25,7 @@ from rayapp.memory.tiers import Tier
 from tests.unit.graphs.rules.rows import AT, action, counted, edge, later, node, routing
 
 TIERS = st.dictionaries(
-    st.sampled_from(list(Tier)),
-    st.builds(counted, *[st.integers(0, 40)] * 4),
-    max_size=len(Tier),
+    st.sampled_from(list(Tier)), st.builds(counted, *[st.integers(0, 40)] * 4), max_size=len(Tier)
 )
 
 
@@ -185,8 +183,7 @@ def test_an_id_stands_for_its_key_with_and_without_prefix(prefix: str, key: str)
 
 
 @pytest.mark.parametrize(
-    ("written", "key"),
-    [("Dockers", "docker"), ("הרכבים", "רכב"), ("  kubernetes ", "kubernetes")],
+    ("written", "key"), [("Dockers", "docker"), ("הרכבים", "רכב"), ("  kubernetes ", "kubernetes")]
 )
 def test_a_label_stands_for_its_lemma_form(written: str, key: str) -> None:
     assert key in named_concept(written).keys

@@ -151,9 +151,7 @@ async def test_points_that_should_not_be_there_are_left_to_the_sweep() -> None:
     assert looks(world) == {"nothing": 1.0}
 
 
-async def test_one_look_asks_for_so_many_points_at_most(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_one_look_asks_for_so_many_points_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_MISSING", 3)
     monkeypatch.setattr(module, "PAGE", 2)
     world = await opened()

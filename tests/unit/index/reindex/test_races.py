@@ -192,10 +192,7 @@ def indexer_of(world: World, driver: Driver, model: Any) -> IndexingService:
 
 
 async def _driven(
-    world: World,
-    lives: list[int | None],
-    model: Any,
-    slow: Callable[[], Awaitable[None]],
+    world: World, lives: list[int | None], model: Any, slow: Callable[[], Awaitable[None]]
 ) -> Driver:
     """One driver after the other, each killed after so many calls; the last one lives."""
 

@@ -35,9 +35,7 @@ async def beaten(world: World, schema: Any) -> Any:
 # --- rollback
 
 
-async def test_a_rollback_brings_back_the_old_collection_with_what_came_since(
-    world: World,
-) -> None:
+async def test_a_rollback_brings_back_the_old_collection_with_what_came_since(world: World) -> None:
     ids = await world.fill(12, users=1)
     old = await world.target()
     job, _ = await world.run()

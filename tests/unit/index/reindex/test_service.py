@@ -24,9 +24,7 @@ async def world() -> World:
     return await World.open()
 
 
-async def test_unchanged_points_are_copied_and_served_from_the_new_collection(
-    world: World,
-) -> None:
+async def test_unchanged_points_are_copied_and_served_from_the_new_collection(world: World) -> None:
     await world.fill(30)
     before = await world.service.found("which lighthouse needs paint", limit=10)
     old = await world.target()

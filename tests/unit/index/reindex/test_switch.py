@@ -49,9 +49,7 @@ def before(inner: Any, method: str, then: Then) -> Any:
 # --- a service with the old model
 
 
-async def test_an_old_service_that_comes_up_while_it_verifies_keeps_its_index(
-    world: World,
-) -> None:
+async def test_an_old_service_that_comes_up_while_it_verifies_keeps_its_index(world: World) -> None:
     await world.fill(10)
     old, model = await world.target(), OtherModel()
     driver = Driver(world, {}, await world.parts(model))

@@ -40,8 +40,7 @@ def experience(question: Question, item: MemoryItem, outcome: Outcome) -> GraphP
 
 
 @pytest.mark.parametrize(
-    ("query", "language", "context"),
-    [(ENGLISH, "en", "docker"), (HEBREW, "he", "docker")],
+    ("query", "language", "context"), [(ENGLISH, "en", "docker"), (HEBREW, "he", "docker")]
 )
 def test_a_question_is_read_in_its_language(query: str, language: str, context: str) -> None:
     found = told(asked(query))

@@ -10,15 +10,7 @@ from hypothesis import strategies as st
 
 from rayapp.learning.rules.dedup import merge_moves, merged, older_first
 from rayapp.learning.rules.outcomes import with_outcome
-from rayapp.memory.item import (
-    ChangeType,
-    IndexOp,
-    Outcome,
-    Quality,
-    Stats,
-    Status,
-    SyncState,
-)
+from rayapp.memory.item import ChangeType, IndexOp, Outcome, Quality, Stats, Status, SyncState
 from rayapp.memory.rules.lifecycle import wilson_lower_bound
 from rayapp.memory.tiers import Tier
 from tests.support.builders import STORED_AT, an_item

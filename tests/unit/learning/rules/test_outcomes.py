@@ -138,10 +138,7 @@ def test_every_number_has_four_decimals_and_the_kinds_add_up(outcomes: list[Outc
     assert sum(kinds) == stats.uses == len(outcomes)
 
 
-@given(
-    st.sampled_from(list(Outcome)),
-    st.timedeltas(timedelta(days=-30), timedelta(days=60)),
-)
+@given(st.sampled_from(list(Outcome)), st.timedeltas(timedelta(days=-30), timedelta(days=60)))
 def test_a_lifetime_never_goes_below_an_hour_and_a_failure_adds_none(
     outcome: Outcome, left: timedelta
 ) -> None:

@@ -231,10 +231,7 @@ STATS = st.builds(
 AGES = st.integers(-1, 90 * 24).map(lambda hours: timedelta(hours=hours))
 ITEMS = st.builds(
     lambda tier, stats, age, left: an_item(
-        tier=tier,
-        stats=stats,
-        stored_at=NOW - age,
-        expires_at=None if left is None else NOW + left,
+        tier=tier, stats=stats, stored_at=NOW - age, expires_at=None if left is None else NOW + left
     ),
     st.sampled_from(Tier),
     STATS,

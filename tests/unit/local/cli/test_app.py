@@ -157,10 +157,7 @@ def test_a_tier_that_is_none_is_one_sentence() -> None:
     ],
 )
 def test_what_is_added_and_where_the_service_says_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-    options: str,
-    kept: dict[str, Any],
-    told: str,
+    monkeypatch: pytest.MonkeyPatch, options: str, kept: dict[str, Any], told: str
 ) -> None:
     out = io.StringIO()
     monkeypatch.setattr(console, "file", out)

@@ -9,13 +9,7 @@ import pytest
 from rayapp.core.errors import ConfigError
 from rayapp.local.stack.paths import StackPaths, rotate, tail, write_private
 from rayapp.local.stack.processes import ProcessRef
-from rayapp.local.stack.state import (
-    StackState,
-    Step,
-    read_state,
-    remove_state,
-    write_state,
-)
+from rayapp.local.stack.state import StackState, Step, read_state, remove_state, write_state
 
 UNIX_SOCKET_LIMIT_BYTES = 107
 # What Ray appends to its temporary folder, with the longest pid.

@@ -129,10 +129,7 @@ def test_what_is_only_told_or_asked(text: str) -> None:
         ("I prefer lists, and I've a long day, so please show one", "I prefer lists"),
         ("Thanks, that works! Always use metric. What is a mile?", "Always use metric."),
         ("נהדר. אני מעדיפה לטוס בבוקר, אפשר לקבוע?", "אני מעדיפה לטוס בבוקר"),
-        (
-            f"{'I have been looking at many apps and ' * 9}I prefer lists",
-            "I prefer lists",
-        ),
+        (f"{'I have been looking at many apps and ' * 9}I prefer lists", "I prefer lists"),
         ("Use tabs.\nAlways test.\nI prefer tea.", "Always test. I prefer tea."),
     ],
 )

@@ -51,9 +51,7 @@ def test_revised_keeps_what_others_counted_meanwhile() -> None:
     read = an_item(stats=Stats(uses=1, tier_uses=1), quality=Quality(mentioned_count=1))
     stored = replace(read, stats=Stats(uses=2, tier_uses=2), quality=Quality(mentioned_count=5))
     wanted = replace(
-        read,
-        stats=replace(read.stats, tier_uses=0),
-        quality=replace(read.quality, importance=0.9),
+        read, stats=replace(read.stats, tier_uses=0), quality=replace(read.quality, importance=0.9)
     )
     new = revised(stored, wanted, a_version(read))
     assert (new.stats.uses, new.stats.tier_uses) == (2, 0)

@@ -71,8 +71,7 @@ def test_a_limit_above_the_largest_is_the_largest() -> None:
 
 @pytest.mark.parametrize("name", ["tiers", "collections", "collection", "tier"])
 @pytest.mark.parametrize(
-    "value",
-    [["memory_bank", "books"], "memory_bank, documents", '["Memory Bank", "books"]'],
+    "value", [["memory_bank", "books"], "memory_bank, documents", '["Memory Bank", "books"]']
 )
 def test_tiers_have_names_and_may_be_a_text(name: str, value: Any) -> None:
     assert read(SearchMemory, q="tea", **{name: value}).tiers == (Tier.MEMORY_BANK, Tier.BOOKS)
@@ -238,10 +237,7 @@ def test_control_characters_are_refused(text: str) -> None:
 
 def test_new_content_and_the_words_to_find_are_two_things() -> None:
     found = read(UpdateMemory, old_content="Dana lives in Haifa", content="Dana lives in Acre")
-    assert (found.match_query, found.new_content) == (
-        "Dana lives in Haifa",
-        "Dana lives in Acre",
-    )
+    assert (found.match_query, found.new_content) == ("Dana lives in Haifa", "Dana lives in Acre")
 
 
 def test_no_two_arguments_share_a_name() -> None:
