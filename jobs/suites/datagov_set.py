@@ -41,10 +41,6 @@ class DatagovSet:
     questions: Suite
     controls: tuple[Question, ...]
 
-    @property
-    def dataset_ids(self) -> frozenset[str]:
-        return frozenset(document.doc_id for document in self.documents)
-
 
 def load_datagov(data: Path, questions: Path | None = None) -> DatagovSet:
     """The set of the catalogue under `data`; `questions` None = our own.

@@ -22,7 +22,6 @@ ALGORITHM, ISSUER = "HS256", "rayapp"
 CLAIMS = ("jti", "sub", "key", "scope", "exp", "iss")
 # What a token may cover at all: a page in a browser runs no service.
 COVERED: frozenset[Scope] = frozenset({"read", "write"})
-MIN_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

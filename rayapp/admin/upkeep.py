@@ -27,7 +27,7 @@ from rayapp.portability.rules.collections import ITEMS, KEPT_IN_RESET, LEGACY_BA
 WORTH_BYTES = 1 << 20
 # Memories of one page of a reset, and points of one look at what the index still holds.
 RESET_PAGE = 500
-MONGODB, INDEX = "mongodb", "vector_index"
+INDEX = "vector_index"
 
 
 class UpkeepStores(Protocol):

@@ -380,9 +380,6 @@ class ExchangeQueue(ExchangeSink, Protocol):
     ) -> list[LearnedExchange]:
         """The turns of its conversation before it, the newest first."""
 
-    async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
-        """Which turn of its conversation it is, from 1, among those that became memories."""
-
     async def erase(self, exchange: LearnedExchange) -> None:
         """Its memory is gone: so are its texts and its plan, and nobody works on it any more.
 

@@ -87,10 +87,6 @@ class Signature:
     lemmas: frozenset[str]
     cased: bool
 
-    @property
-    def negated(self) -> bool:
-        return self.negations % 2 == 1
-
 
 @lru_cache(maxsize=CACHE_TEXTS)
 def signature(text: str) -> Signature:

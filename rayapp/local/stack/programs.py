@@ -187,7 +187,6 @@ CHECKPOINT_S = 10
 CACHE_MAX_MB = 64
 # Ours take milliseconds; an outcome is tried again for 20 s, which outlives an orphan.
 TRANSACTION_LIFETIME_S = 8
-PORTS = ("mongod", "qdrant", "qdrant_grpc")
 RAY_PORTS = (
     "ray_gcs",
     "ray_dashboard",

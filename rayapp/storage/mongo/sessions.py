@@ -164,14 +164,11 @@ class MongoExchangeQueue:
     async def earlier(
         self, scope: ReadScope, exchange: LearnedExchange, limit: int
     ) -> list[LearnedExchange]:
-        where = {**_conversation(scope, exchange), "$or": _up_to(exchange, "$lt")}
+        at = utc(exchange.at)  # equal times: by message id
+        before = [{"at": {"$lt": at}}, {"at": at, "message_id": {"$lt": exchange.message_id}}]
+        where = {**_conversation(scope, exchange), "$or": before}
         order = [("at", DESCENDING), ("message_id", DESCENDING)]
         return await listed(self._rows, where, reader(LearnedExchange), sort=order, limit=limit)
-
-    async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
-        where = {**_conversation(scope, exchange), "$or": _up_to(exchange, "$lte")}
-        with translated():
-            return await self._rows.count_documents({**where, "memory_id": {"$ne": None}})
 
     async def erase(self, exchange: LearnedExchange) -> None:
         with translated():
@@ -235,12 +232,6 @@ def _one(exchange: LearnedExchange) -> Document:
 
 def _conversation(scope: ReadScope, exchange: LearnedExchange) -> Document:
     return {**mine(scope), "conversation_id": exchange.conversation_id, **NOT_AGED}
-
-
-def _up_to(exchange: LearnedExchange, last: str) -> list[Document]:
-    """Turns in the order of their times, equal times by message id; `last`: $lt or $lte."""
-    at = utc(exchange.at)
-    return [{"at": {"$lt": at}}, {"at": at, "message_id": {last: exchange.message_id}}]
 
 
 def _claimed(doc: Document) -> ports.ClaimedExchange:

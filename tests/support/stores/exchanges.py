@@ -110,11 +110,6 @@ class InMemoryExchangeQueue:
         found = [one for one in self._conversation(scope, exchange) if _order(one) < end]
         return sorted(found, key=_order, reverse=True)[: max(0, limit)]
 
-    async def number_of(self, scope: ReadScope, exchange: LearnedExchange) -> int:
-        end = _order(replace(exchange, at=to_ms(exchange.at)))
-        kept = [one for one in self._conversation(scope, exchange) if one.memory_id is not None]
-        return sum(_order(one) <= end for one in kept)
-
     async def erase(self, exchange: LearnedExchange) -> None:
         kept = self._rows.get(exchange.key)
         if kept is not None:

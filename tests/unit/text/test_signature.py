@@ -72,5 +72,5 @@ def test_order_does_not_matter(a: str, b: str) -> None:
 def test_signature_fields() -> None:
     found = signature("Dana didn't pay 1,500 in Haifa")
     assert found.numbers == ("1500",)
-    assert found.negated
+    assert found.negations == 1
     assert found.entities == {"dana", "haifa"}
