@@ -1,12 +1,14 @@
 """Tasks that are ended for certain."""
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncGenerator
+from typing import Any, TypeVar
 
 # Seconds until a cancel is said again. The MongoDB driver swallows one that comes while it checks
 # out a connection (measured: 118 of 1,500; `wait_for` of Python 3.11), and a loop then goes on as
 # if nothing had been asked. Long enough for what a task has to give back.
 AGAIN_S = 5.0
+T = TypeVar("T")
 
 
 async def end(*tasks: asyncio.Task[Any]) -> None:
@@ -24,3 +26,22 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
             asked = error
     if asked is not None:
         raise asked
+
+
+async def ahead(values: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """The same values, each made while its reader works on the one before it. Who leaves it early
+    closes it (`aclosing`): no value is made any more then, and `values` is closed."""
+
+    async def following() -> tuple[T] | None:
+        async for value in values:
+            return (value,)
+        return None
+
+    task = asyncio.create_task(following())
+    try:
+        while (made := await task) is not None:
+            task = asyncio.create_task(following())
+            yield made[0]
+    finally:
+        await end(task)
+        await values.aclose()

@@ -5,7 +5,7 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Any
@@ -133,7 +133,7 @@ class PartWriter:
             start = archive.head() if first else b","
             self._prefix = start + orjson.dumps(collection.name) + b":["
 
-    def rows(self, rows: Sequence[Row]) -> bytes:
+    def rows(self, rows: Iterable[Row]) -> bytes:
         lines = [to_line(row) for row in rows]
         if self._member is None:
             lines = [plain_line(orjson.loads(line)) for line in lines]

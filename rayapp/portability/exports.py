@@ -1,21 +1,26 @@
 """Exports of a user's data: sizes, the stream, and those that are kept."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from dataclasses import replace
 
+from rayapp.core.cancelling import ahead
 from rayapp.core.errors import IndexDown
 from rayapp.core.runtime import Clock
 from rayapp.index.ports import VectorIndex
 from rayapp.memory.scope import ReadScope
-from rayapp.portability.archive import ArchiveWriter
+from rayapp.portability.archive import ArchiveWriter, PartWriter
 from rayapp.portability.files import ArchiveFiles, file_name
 from rayapp.portability.ports import (
     Estimate,
     ExportRequest,
     KeptArchive,
+    RowReader,
     UserArchive,
 )
+from rayapp.portability.rules.archive import Row
+from rayapp.portability.rules.collections import Collection
 from rayapp.portability.rules.kinds import Kind
 
 # An export of so many bytes, as stored, is answered as a whole.
@@ -52,19 +57,25 @@ class ExportService:
         return file_name(self._clock.now(), request.format)
 
     async def stream(self, scope: ReadScope, request: ExportRequest) -> AsyncIterator[bytes]:
-        """All rows as they stood at one moment, a page at a time in memory."""
+        """All rows as they stood at one moment; a page is read while the last one is packed."""
         writer = ArchiveWriter(
             request.format, user_id=scope.user_id, at=self._clock.now(), partial=request.partial
         )
-        async with self._archive.snapshot(scope) as reader:
-            for collection in request.collections:
-                part = writer.part(collection)
-                async for rows in reader.pages(collection, request.wanted):
-                    # Packing is as long as several searches: it must not hold up the loop.
-                    if data := await asyncio.to_thread(part.rows, rows):
+        async with (
+            self._archive.snapshot(scope) as reader,
+            aclosing(ahead(_pages(reader, request))) as pages,
+        ):
+            part: PartWriter | None = None
+            async for begun, rows in pages:
+                if begun is not None:
+                    if part is not None and (data := part.end()):
                         yield data
-                if data := part.end():
+                    part = writer.part(begun)
+                # Packing is as long as several searches: it must not hold up the loop.
+                elif part is not None and (data := await asyncio.to_thread(part.rows, rows)):
                     yield data
+            if part is not None and (data := part.end()):
+                yield data
         yield writer.end()
 
     async def safety(self, scope: ReadScope) -> KeptArchive:
@@ -84,3 +95,13 @@ class ExportService:
     async def cleanup(self, scope: ReadScope, keep: int) -> list[KeptArchive]:
         """Remove all but the newest; which went."""
         return await self.files.cleanup(scope.user_id, keep)
+
+
+async def _pages(
+    reader: RowReader, request: ExportRequest
+) -> AsyncGenerator[tuple[Collection | None, Iterable[Row]]]:
+    """A collection that begins, or rows of it."""
+    for collection in request.collections:
+        yield collection, ()
+        async for rows in reader.pages(collection, request.wanted):
+            yield None, rows

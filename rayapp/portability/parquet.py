@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import io
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -62,7 +62,7 @@ class AllRows(Protocol):
 
     def pages(
         self, collection: Collection, after: str | None, until: str | None
-    ) -> AsyncIterator[tuple[list[Row], int]]:
+    ) -> AsyncIterator[tuple[Iterable[Row], int]]:
         """The rows from one place (with it) to another (without it), and their bytes."""
 
 
@@ -224,7 +224,7 @@ class PartWriter:
         self._group: list[Row] = []
         self._bytes = self._rows = 0
 
-    def add(self, rows: Sequence[Row], size: int) -> None:
+    def add(self, rows: Iterable[Row], size: int) -> None:
         self._group += [values_of(self._collection, row) for row in rows]
         self._bytes += size
         if len(self._group) >= GROUP_ROWS or self._bytes >= GROUP_BYTES:

@@ -4,7 +4,7 @@ Errors: an implementation raises only classes of `rayapp.core.errors`. Times are
 """
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -208,8 +208,9 @@ class Certificate:
 class RowReader(Protocol):
     """The rows as they stood at one moment."""
 
-    def pages(self, collection: Collection, wanted: RowsWanted) -> AsyncIterator[list[Row]]:
-        """All rows of the user but deleted ones, without what an import makes anew."""
+    def pages(self, collection: Collection, wanted: RowsWanted) -> AsyncIterator[Iterable[Row]]:
+        """All rows of the user but deleted ones, without what an import makes anew. They may be
+        decoded as they are taken: not on the loop. A time without a zone is UTC."""
 
 
 class UserArchive(Protocol):

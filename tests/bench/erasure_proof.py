@@ -301,9 +301,9 @@ async def turn(http: httpx.AsyncClient, number: int, question: str, answer: str)
     await ask(http, "POST", "/api/hooks/exchange", body)
 
 
-async def erase(stack: Stack) -> dict[str, Any]:
+async def erase(stack: Stack, user: str = GONE) -> dict[str, Any]:
     """Until the certificate is complete; the indexer works beside."""
-    async with stack.world.http(GONE) as http:
+    async with stack.world.http(user) as http:
         for _ in range(ERASURES):
             asked = asyncio.create_task(ask(http, "DELETE", "/api/memory/user?confirm=DELETE"))
             while not asked.done():

@@ -125,14 +125,15 @@ def read_manifest(data: bytes) -> Manifest:
 
 
 def to_line(row: Any) -> bytes:
-    """One line of JSON, with its end."""
+    """One line of JSON, with its end. A time without a zone is UTC."""
     options = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_APPEND_NEWLINE
     return orjson.dumps(row, default=_marked, option=options)
 
 
 def _marked(value: Any) -> Any:
     if isinstance(value, datetime):
-        return {"$date": value.isoformat(timespec="milliseconds")}
+        zone = "+00:00" if value.tzinfo is None else ""
+        return {"$date": value.isoformat(timespec="milliseconds") + zone}
     if isinstance(value, bytes):
         return {"$binary": {"base64": base64.b64encode(value).decode(), "subType": "00"}}
     raise TypeError(type(value).__name__)

@@ -216,9 +216,14 @@ COLLECTIONS: tuple[Collection, ...] = (
         key=("book_id",),
         sparse=True,
         row=Book,
-        extra={"title_key": str | None, "pages_stored": int, "due_at": datetime | None},
-        renewed=frozenset({"claim"}),
-        restarted=frozenset({"due_at"}),
+        extra={
+            "title_key": str | None,
+            "pages_stored": int,
+            "due_at": datetime | None,
+            "digest_due_at": datetime | None,
+        },
+        renewed=frozenset({"claim", "digest_claim"}),
+        restarted=frozenset({"due_at", "digest_due_at"}),
     ),
     Collection(
         name="document_uploads",

@@ -49,6 +49,7 @@ PLAIN: Mapping[type, ColumnKind] = {
     bytes: ColumnKind.BYTES,
     str: ColumnKind.TEXT,
 }
+OF_KIND = {kind: plain for plain, kind in PLAIN.items()}
 LISTS = {ColumnKind.TEXT: ColumnKind.TEXTS, ColumnKind.WHOLE: ColumnKind.WHOLES}
 
 
@@ -91,15 +92,16 @@ def values_of(collection: Collection, row: Row) -> dict[str, Any]:
     found: dict[str, Any] = {ORG: org_of(owner), USER: user_of(owner)}
     other = {name: value for name, value in row.items() if value is not None}
     for column in columns_of(collection)[2:-1]:
-        value = other.get(column.name)
-        if value is None or column.kind is ColumnKind.JSON:
-            found[column.name] = None if value is None else _json(value)
-        elif fits(column.kind, value):
-            found[column.name] = value
+        name, kind = column.name, column.kind
+        value = other.get(name)
+        if value is None:
+            found[name] = None
+        elif kind is ColumnKind.JSON:
+            found[name] = _json(other.pop(name))
+        elif type(value) is OF_KIND.get(kind) or fits(kind, value):
+            found[name] = other.pop(name)
         else:
-            found[column.name] = None
-            continue
-        other.pop(column.name, None)
+            found[name] = None
     for name in (ORG, *RENEWED, *collection.renewed):
         other.pop(name, None)
     found[OTHER] = _json(other) if other else None
@@ -109,13 +111,14 @@ def values_of(collection: Collection, row: Row) -> dict[str, Any]:
 def fits(kind: ColumnKind, value: Any) -> bool:
     """Whether a column of this kind holds the value as it is."""
     if kind in (ColumnKind.TEXTS, ColumnKind.WHOLES):
-        inner = next(one for one, many in LISTS.items() if many is kind)
-        return isinstance(value, list) and all(fits(inner, one) for one in value)
+        plain = OF_KIND[next(one for one, many in LISTS.items() if many is kind)]
+        types = {*map(type, value)} if isinstance(value, list) else {bool}
+        return all(issubclass(one, plain) and one is not bool for one in types)
     if isinstance(value, bool):
         return kind is ColumnKind.FLAG
     if kind is ColumnKind.NUMBER:
         return isinstance(value, float) or (isinstance(value, int) and abs(value) <= EXACT)
-    return isinstance(value, next(one for one, plain in PLAIN.items() if plain is kind))
+    return isinstance(value, OF_KIND[kind])
 
 
 def _json(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""Rows as the server sends them, a reply at a time: decoded in C, at once and off the loop."""
+"""Rows as the server sends them, a reply at a time, each decoded when it is taken."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import bson
@@ -13,6 +13,7 @@ from rayapp.memory.item import Status
 from rayapp.portability.ports import RowsSize
 from rayapp.portability.rules.archive import Row
 from rayapp.portability.rules.collections import ITEMS, Collection
+from rayapp.storage.mongo.convert import PLAIN
 from rayapp.storage.mongo.database import Collection as Rows
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
@@ -28,18 +29,19 @@ async def raw_pages(
     left_out: dict[str, int],
     session: AsyncClientSession | None = None,
     **how: Any,
-) -> AsyncIterator[tuple[list[Row], int]]:
-    """The rows and their bytes; `how` as in `find`. Raises as the driver does."""
+) -> AsyncIterator[tuple[Iterator[Row], int]]:
+    """The rows and their bytes; `how` as in `find`. Raises as the driver does.
+
+    Take them off the loop. A row that is let go of before the next one is decoded costs a fifth:
+    a page of them is work for the garbage collector (measured: 42 us for each, not 8). Times have
+    no zone, they are UTC: giving each its zone is a third of the rest.
+    """
     found = rows.find_raw_batches(where, left_out, batch_size=PAGE, session=session, **how)
     async with found as cursor:
         reply: Any  # bytes, whatever the driver declares
         async for reply in cursor:
             if reply:
-                yield await asyncio.to_thread(_decoded, reply, rows), len(reply)
-
-
-def _decoded(reply: bytes, rows: Rows) -> list[Row]:
-    return bson.decode_all(reply, rows.codec_options)
+                yield bson.decode_iter(reply, PLAIN), len(reply)
 
 
 class MongoAllRows:
@@ -60,13 +62,14 @@ class MongoAllRows:
             ids = raw_pages(rows, {}, {"_id": 1}, hint=BY_ID, sort=[("_id", 1)])
             async for page, _ in ids:
                 first = -seen % every or (0 if seen else every)
-                found += [_place(row["_id"]) for row in page[first::every]]
-                seen += len(page)
+                many = await asyncio.to_thread(list, page)
+                found += [_place(row["_id"]) for row in many[first::every]]
+                seen += len(many)
         return found
 
     async def pages(
         self, collection: Collection, after: str | None, until: str | None
-    ) -> AsyncIterator[tuple[list[Row], int]]:
+    ) -> AsyncIterator[tuple[Iterator[Row], int]]:
         where: dict[str, Any] = {"user_id": {"$type": "string", "$ne": SYSTEM_USER}}
         if collection.name == ITEMS:
             where["status"] = {"$ne": Status.DELETED.value}

@@ -1,6 +1,6 @@
 """All that the truth keeps of a user, by the one table of collections."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -53,7 +53,9 @@ class MongoRowReader:
     ) -> None:
         self._database, self._scope, self._session = database, scope, session
 
-    async def pages(self, collection: Collection, wanted: RowsWanted) -> AsyncIterator[list[Row]]:
+    async def pages(
+        self, collection: Collection, wanted: RowsWanted
+    ) -> AsyncIterator[Iterable[Row]]:
         where: Document = mine(self._scope)
         if collection.name == ITEMS:
             where |= _wanted(wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -374,7 +374,9 @@ class _Reader:
     def __init__(self, docs: dict[str, list[Row]]) -> None:
         self._docs = docs
 
-    async def pages(self, collection: Collection, wanted: RowsWanted) -> AsyncIterator[list[Row]]:
+    async def pages(
+        self, collection: Collection, wanted: RowsWanted
+    ) -> AsyncIterator[Iterable[Row]]:
         docs = self._docs[collection.name]
         if collection.name == ITEMS:
             tiers = None if wanted.tiers is None else {tier.value for tier in wanted.tiers}

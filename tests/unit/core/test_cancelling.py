@@ -1,12 +1,14 @@
 """Tasks that swallow a cancel are ended all the same."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 import pytest
 
 from rayapp.bulk.lease import beside
 from rayapp.core import cancelling
-from rayapp.core.cancelling import end
+from rayapp.core.cancelling import ahead, end
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +68,36 @@ async def test_work_ends_beside_a_watcher_that_swallows_a_cancel() -> None:
 
     async with asyncio.timeout(5):
         assert await beside(work(), deaf(2)) == 7
+
+
+async def test_values_are_made_one_ahead_in_order_and_no_more_after_the_end() -> None:
+    made: list[int] = []
+    closed = asyncio.Event()
+
+    async def values() -> AsyncGenerator[int]:
+        try:
+            for number in range(5):
+                made.append(number)
+                yield number
+        finally:
+            closed.set()
+
+    async with aclosing(ahead(values())) as few:
+        assert await anext(few) == 0
+        await asyncio.sleep(0.01)
+        assert made == [0, 1]
+        assert await anext(few) == 1
+    assert closed.is_set()
+    assert made[-1] < 3
+    assert [one async for one in ahead(values())] == [0, 1, 2, 3, 4]
+
+
+async def test_what_fails_ahead_is_raised_in_its_turn() -> None:
+    async def values() -> AsyncGenerator[int]:
+        yield 1
+        raise ValueError("away")
+
+    found = ahead(values())
+    assert await anext(found) == 1
+    with pytest.raises(ValueError, match="away"):
+        await anext(found)
