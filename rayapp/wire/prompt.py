@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field
@@ -133,9 +134,7 @@ class WindowsAnswer(bases.Success):
     fallback: int
 
     @classmethod
-    def from_table(
-        cls, table: tuple[ModelWindow, ...], own: list[OwnWindow], fallback: int
-    ) -> Self:
+    def from_table(cls, table: Sequence[ModelWindow], own: list[OwnWindow], fallback: int) -> Self:
         return cls(
             models=tuple(ModelWindowView.of(one) for one in table),
             own=tuple(OwnWindowView.of(one) for one in own),

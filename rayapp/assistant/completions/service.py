@@ -6,7 +6,7 @@ the model, and what was said is learned from, without a call of ours.
 
 import logging
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from rayapp.assistant.completions import rules
@@ -51,32 +51,25 @@ class Begun:
     intents: Intents = field(default_factory=Intents)
 
 
+@dataclass(eq=False)
 class CompletionsService:
-    """`endpoint` None: there is no model, and every call says so."""
+    """`chat_endpoint` None: there is no model, and every call says so.
 
-    def __init__(
-        self,
-        hooks: HooksService,
-        endpoint: ChatEndpoint | None,
-        models: ModelCalls,
-        *,
-        table: Mapping[str, ToolRow],
-        runtime: Runtime,
-    ) -> None:
-        """`table`: of tools, which says how much of their results the model reads."""
-        self._hooks = hooks
-        self._endpoint = endpoint
-        self._models = models
-        self._table = table
-        self._clock = runtime.clock
-        self._depth = runtime.settings.models.chain_depth
-        self._metrics = runtime.metrics
+    `table`: of tools, which says how much of their results the model reads.
+    """
+
+    hooks: HooksService
+    chat_endpoint: ChatEndpoint | None
+    model_calls: ModelCalls
+    _: KW_ONLY
+    table: Mapping[str, ToolRow]
+    runtime: Runtime
 
     @property
     def endpoint(self) -> ChatEndpoint:
-        if self._endpoint is None:
+        if self.chat_endpoint is None:
             raise ModelDown(OFF)
-        return self._endpoint
+        return self.chat_endpoint
 
     async def begin(self, scope: WriteScope, asked: Asked, recorder: Recorder) -> Begun:
         """Memory for the question; where memory is away the model is asked without it.
@@ -84,7 +77,7 @@ class CompletionsService:
         Raises ModelDown: there is no model; RateLimited: the day's budget of the user is used up.
         """
         model = self.endpoint.model
-        refusal = await self._models.refusal(scope.user_id, Spent(calls=1))
+        refusal = await self.model_calls.refusal(scope.user_id, Spent(calls=1))
         if refusal is not None:
             raise RateLimited(refusal)
         told, allowed, memory, receipt = asked.told, None, "on", None
@@ -93,7 +86,7 @@ class CompletionsService:
             memory = "no_question"
         else:
             try:
-                found = await self._hooks.exchange(scope, _request(asked, asked.told, recorder))
+                found = await self.hooks.exchange(scope, _request(asked, asked.told, recorder))
             except RayappError as error:
                 memory = error.code
                 logger.warning("a chat goes on without memory: %s", error.code)
@@ -103,12 +96,13 @@ class CompletionsService:
                 # In the middle of a turn the model needs the tools that it was offered.
                 answering = len(asked.messages) > len(asked.told)
                 allowed = gating.allowed if gating.reduced and not answering else None
-        self._metrics.count("chats", memory=memory)
-        if self._depth and tool_rounds(asked.raw) >= self._depth:
+        self.runtime.metrics.count("chats", memory=memory)
+        depth = self.runtime.settings.models.chain_depth
+        if depth and tool_rounds(asked.raw) >= depth:
             allowed = ()
         body = rules.forwarded(asked, told, model=model, allowed=allowed)
         side = side_of(detect_language(asked.asks))
-        body["messages"] = limited_results(body["messages"], self._table, side)
+        body["messages"] = limited_results(body["messages"], self.table, side)
         return Begun(asked, body, memory, receipt, intents)
 
     async def complete(self, scope: WriteScope, begun: Begun, recorder: Recorder) -> dict[str, Any]:
@@ -146,14 +140,14 @@ class CompletionsService:
 
     async def close(self) -> None:
         """Connections of the endpoint."""
-        if self._endpoint is not None:
-            await self._endpoint.close()
+        if self.chat_endpoint is not None:
+            await self.chat_endpoint.close()
 
     def _own(self, said: Message | None, hijacked: str | None) -> Message | None:
         """The answer, unless it obeys somebody else: that teaches nothing."""
         if hijacked is None:
             return said
-        self._metrics.count("chats_lost", reason="hijacked")
+        self.runtime.metrics.count("chats_lost", reason="hijacked")
         logger.warning("an answer was taken back: %s", hijacked)
         return None
 
@@ -167,19 +161,19 @@ class CompletionsService:
         messages = (*asked.messages, said)
         try:
             request = _request(asked, messages, recorder)
-            await self._hooks.keep(scope, replace(request, model=str(begun.body["model"])))
+            await self.hooks.keep(scope, replace(request, model=str(begun.body["model"])))
         except RayappError as error:
-            self._metrics.count("chats_lost", reason=error.code)
+            self.runtime.metrics.count("chats_lost", reason=error.code)
             logger.warning("a turn of a chat was not kept: %s", error.code)
 
     async def _record(self, scope: WriteScope, begun: Begun, said: Any, text: str) -> None:
-        await self._models.charge(
+        await self.model_calls.charge(
             UsageRow(
                 user_id=scope.user_id,
                 helper=LEDGER,
                 model=str(begun.body["model"]),
                 prompt_version="",
-                at=self._clock.now(),
+                at=self.runtime.clock.now(),
                 usage=usage_of(said, begun.asked.messages, text),
             )
         )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from rayapp.assistant.context.service import ContextService
 from rayapp.assistant.gating.rules.decision import read_task
@@ -62,37 +62,30 @@ class Plan:
     told: tuple[str, ...] = ()
 
 
+@dataclass(eq=False)
 class PromptService:
-    """Raises InvalidInput, code `window_too_small`; what is merely away is named in `degraded`."""
+    """Raises InvalidInput, code `window_too_small`; what is merely away is named in `degraded`.
 
-    def __init__(
-        self,
-        context: ContextService,
-        personality: PersonalityService,
-        conversations: ConversationStore,
-        own_windows: WindowStore,
-        windows: Sequence[ModelWindow],
-        clock: Clock,
-        *,
-        table: Mapping[str, ToolRow],
-    ) -> None:
-        """`table`: of tools, which says the one to try first."""
-        self._context = context
-        self._personality = personality
-        self._conversations = conversations
-        self._own = own_windows
-        self.windows = tuple(windows)
-        self._clock = clock
-        self._table = table
+    `table`: of tools, which says the one to try first.
+    """
+
+    context: ContextService
+    personality: PersonalityService
+    conversations: ConversationStore
+    own: WindowStore
+    windows: Sequence[ModelWindow]
+    clock: Clock
+    _: KW_ONLY
+    table: Mapping[str, ToolRow]
 
     # --- windows
 
     async def window(self, scope: ReadScope, model: str, asked: int | None = None) -> Window:
-        own = () if asked is not None else await self._own.windows(scope)
+        own = () if asked is not None else await self.own.windows(scope)
         return rules.window_of(model, self.windows, asked, own)
 
     async def own_windows(self, scope: ReadScope) -> list[OwnWindow]:
-        return await self._own.windows(scope)
+        return await self.own.windows(scope)
 
     async def set_window(
         self, scope: WriteScope, model: str, tokens: int, *, everybody: bool
@@ -103,16 +96,16 @@ class PromptService:
             model=rules.plain_name(model),
             name=model,
             tokens=tokens,
-            at=self._clock.now(),
+            at=self.clock.now(),
             everybody=everybody,
         )
-        await self._own.put(scope, window)
+        await self.own.put(scope, window)
         return await self.window(ReadScope(scope.user_id), model)
 
     async def unset_window(self, scope: WriteScope, model: str, *, everybody: bool) -> Window:
         """What it has without; NotFound when there was no window of one's own."""
         creation.check_user(scope.user_id)
-        if not await self._own.delete(scope, rules.plain_name(model), everybody=everybody):
+        if not await self.own.delete(scope, rules.plain_name(model), everybody=everybody):
             raise NotFound(f"No window was set for {model[:80]}; list /api/model/contexts.")
         return await self.window(ReadScope(scope.user_id), model)
 
@@ -124,7 +117,7 @@ class PromptService:
         """The order of the parts is fixed, and nothing that anybody wrote changes it. Over the
         limit the history gives way first, then weaker memories; what must stand never does."""
         plan = await self.plan(scope, request, model=model, window=window)
-        return self.assemble(plan, await self._context.prefetch(scope, plan.request))
+        return self.assemble(plan, await self.context.prefetch(scope, plan.request))
 
     async def plan(
         self, scope: ReadScope, request: ContextRequest, *, model: str, window: int | None
@@ -132,14 +125,14 @@ class PromptService:
         task = read_task(request, tool_needs(request.query, request.tools))
         side = side_of(task.language)
         (_, personality), given, (recent, told) = await asyncio.gather(
-            self._personality.prompt(scope, side),
+            self.personality.prompt(scope, side),
             self.window(scope, model, window),
             self._said(scope, request),
         )
         limit = rules.limit_of(given)
         # The tools are counted as if all stayed: the gate decides only when memory was read.
         fixed = (
-            rules.time_part(self._clock.now(), side),
+            rules.time_part(self.clock.now(), side),
             self._tools_part(request.tools, side),
             Part("personality", personality),
             rules.rules_part(side),
@@ -175,7 +168,7 @@ class PromptService:
         )
 
     def _tools_part(self, tools: Sequence[str], side: Side) -> Part:
-        return rules.tools_part(first_to_try(tools, self._table), side)
+        return rules.tools_part(first_to_try(tools, self.table), side)
 
     async def _said(
         self, scope: ReadScope, request: ContextRequest
@@ -185,10 +178,10 @@ class PromptService:
         name = request.conversation_id
         if name is None:
             return request.recent, ()
-        row = await self._conversations.get(scope.own, name)
+        row = await self.conversations.get(scope.own, name)
         if row is None or request.recent:
             return request.recent, row.bullets if row else ()
-        turns = await self._conversations.turns(scope.own, name, limit=RESTORED // 2)
+        turns = await self.conversations.turns(scope.own, name, limit=RESTORED // 2)
         before = [one for one in turns if one.message_id != request.message_id and not one.erased]
         said = tuple(
             message
