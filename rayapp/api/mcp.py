@@ -114,7 +114,7 @@ async def exchange(call: CurrentCall) -> Response:
     if _is_message(call.body):
         return _Exchange(call)
     told = error_body(RayappError(NO_MESSAGE, code="http_error"))
-    refusal = McpError(code=types.INVALID_REQUEST, message=told["message"])
+    refusal = McpError(code=types.INVALID_REQUEST, message=_in_full(told))
     return model_answer(McpAnswer(id=None, error=refusal), status=400)
 
 
@@ -303,12 +303,18 @@ def _call_of(context: Context) -> Call:
     return call
 
 
+def _in_full(body: dict[str, Any]) -> str:
+    """The sentence of an error; the one in Hebrew is that of its code, so the exact one follows.
+    A model that is to correct itself reads this and no other field."""
+    return "\n".join(body[name] for name in ("message", "message_en") if name in body)
+
+
 def _no_params(error: RayappError) -> MCPError:
     """What a caller got wrong, in the language that it asks for; `data` holds the English one."""
     body = error_body(error)
     english = body.get("message_en")
     return MCPError(
-        types.INVALID_PARAMS, body["message"], {"message_en": english} if english else None
+        types.INVALID_PARAMS, _in_full(body), {"message_en": english} if english else None
     )
 
 
@@ -316,7 +322,7 @@ def _failure(error: RayappError) -> types.CallToolResult:
     body = error_body(error)
     named = {"code", "details", "message_en"}
     data = {name: value for name, value in body.items() if name in named}
-    return _result(body["message"], data, error=True)
+    return _result(_in_full(body), data, error=True)
 
 
 def _result(text: str, data: dict[str, Any], *, error: bool) -> types.CallToolResult:

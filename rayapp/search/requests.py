@@ -19,10 +19,14 @@ class Floor:
     """What a hit must reach to be put before an assistant.
 
     share: of the strength of the best hit, 0..1; 0 = off.
+    rise: what that share grows by from the first hit to the one numbered `expected`.
+    expected: hits that the question needs; so many are shown where there is no floor.
     relevance: probability that the best hit answers, 0..1; None: that of the calibration.
     """
 
     share: float
+    rise: float
+    expected: int
     relevance: float | None = None
 
 

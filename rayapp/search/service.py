@@ -16,7 +16,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, Receipts, Shown
 from rayapp.search.priors import GraphQuestion, PriorsRead, PriorsService
 from rayapp.search.reader import HitReaders
-from rayapp.search.requests import DatagovUse, Hit, SearchAnswer, SearchQuery
+from rayapp.search.requests import DatagovUse, Floor, Hit, SearchAnswer, SearchQuery
 from rayapp.search.retrievers import Gathered, RetrievalRequest, Retrievers
 from rayapp.search.rules import confidence
 from rayapp.search.rules.confidence import Thresholds, judged, precise
@@ -224,7 +224,10 @@ class SearchService:
         )
         hits = newest_first(hits, reorder=prepared.plan.sort_by == "relevance")
         value = self._relevance(prepared, ranked or best)
-        worth = hits if _BLIND.intersection(trace.degraded) else self._worth(prepared, hits, value)
+        floor = prepared.query.floor
+        if floor is not None and _BLIND.intersection(trace.degraded):
+            hits, floor = hits[: floor.expected], None
+        worth = self._worth(prepared, hits, value, floor)
         label = confidence.label(value, prepared.recipe.confidence)
         least = prepared.query.min_confidence
         abstained = least is not None and not confidence.reaches(label, least)
@@ -292,10 +295,9 @@ class SearchService:
         return precise(ranked, least, prepared.recipe.confidence) if least.asks else ranked
 
     def _worth(
-        self, prepared: Prepared, hits: tuple[Hit, ...], relevance: float
+        self, prepared: Prepared, hits: tuple[Hit, ...], relevance: float, floor: Floor | None
     ) -> tuple[Hit, ...]:
-        """What reaches the floor of the caller; all of it without one."""
-        floor = prepared.query.floor
+        """What reaches the floor; all of it without one."""
         if floor is None:
             return hits
         least = prepared.recipe.confidence.floor

@@ -3,10 +3,11 @@
     python -m tests.bench.injected --data DIR --out injected.json
 
 Ranks every question as the service does, in process (`jobs.suites.lab`, the default recipe, the
-reranker of features), and packs the hits into a context block of the usual budget. Prints per set,
-without and with the floor: evidence in the block (share), tokens of the block, lines, the share of
-lines that are evidence, and how often nothing is injected. Questions without an answer have no
-evidence: for them fewer tokens are better. Exit codes: 0 done, 2 bad arguments.
+reranker of features), and packs the hits into a context block of the usual budget: as many as the
+question asks for, or what of `CONTEXT_HITS` reaches the floor. Prints per set, without and with it:
+evidence in the block (share), tokens of the block, lines, the share of lines that are evidence, and
+how often nothing is injected. Questions without an answer have no evidence: for them fewer tokens
+are better. Exit codes: 0 done, 2 bad arguments.
 """
 
 import argparse
@@ -27,14 +28,16 @@ from jobs.suites.heq import load_heq
 from jobs.suites.lab import Asked
 from jobs.suites.locomo import HEADLINE, load_locomo
 from rayapp.assistant.context.rules.prompt_block import Limits, Material, SectionItem, build_block
+from rayapp.assistant.context.service import floor_of
 from rayapp.container import bootstrap
 from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.core.settings.model import ContextSettings
-from rayapp.search.requests import Floor, Hit
+from rayapp.search.requests import Hit
 from rayapp.search.rules.confidence import calibrated, judged
 from rayapp.search.rules.query import estimate_context_limit
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.rules.relevance_floor import above_floor
+from rayapp.search.service import CONTEXT_HITS
 from rayapp.storage.files import load_calibration
 from tests.bench.arguments import bench_parser
 from tests.bench.ending import DONE, exit_code_of
@@ -65,13 +68,13 @@ def part_of(source: str, asked: Asked) -> str:
 
 
 def hits_of(bench: Bench, asked: Asked, recipe: Recipe) -> tuple[tuple[Hit, ...], float]:
-    """The first page, as the service ranks, and how sure its best hit is."""
+    """What a context looks at, as the service ranks, and how sure its best hit is."""
     text = asked.question.text
     ranked = asked.ranked(recipe, bench.langs)
     if not ranked:
         return (), 0.0
     ranked = bench.rereader.order(text, ranked, recipe)
-    page = ranked[: estimate_context_limit(text)]
+    page = ranked[: max(estimate_context_limit(text), CONTEXT_HITS)]
     hits = (
         Hit(position=at, item=one.item, summary=one.summary, passage=one.passage)
         for at, one in enumerate(page, start=1)
@@ -87,7 +90,7 @@ def injected(part: str, asked: Asked, hits: Sequence[Hit]) -> Injected:
     return Injected(part, len(gold), len(gold & shown), block.tokens, len(shown))
 
 
-def measured(data: Path, floor: Floor) -> Iterator[tuple[Injected, Injected]]:
+def measured(data: Path, settings: ContextSettings) -> Iterator[tuple[Injected, Injected]]:
     """Each question without and with the floor."""
     sources = {
         "LoCoMo": ("locomo", load_locomo(data).corpora),
@@ -103,8 +106,10 @@ def measured(data: Path, floor: Floor) -> Iterator[tuple[Injected, Injected]]:
             bench = open_bench({name: list(corpora)}, gateway)
             for asked in bench.labs[name].ask(recipe):
                 part, (hits, sure) = part_of(name, asked), hits_of(bench, asked, recipe)
+                limit = estimate_context_limit(asked.question.text)
+                floor = floor_of(settings, limit, named=False)
                 kept = above_floor(hits, floor, relevance=sure, least=recipe.confidence.floor)
-                yield injected(part, asked, hits), injected(part, asked, kept)
+                yield injected(part, asked, hits[:limit]), injected(part, asked, kept)
 
 
 def row_of(rows: Sequence[Injected]) -> dict[str, float]:
@@ -150,13 +155,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = bench_parser("injected", __doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
     parser.add_argument("--share", type=float, default=SETTINGS.min_share, help="of the best hit")
+    parser.add_argument("--rise", type=float, default=SETTINGS.share_rise, help="of that share")
     arguments = parser.parse_args(argv)
     return exit_code_of(lambda: _run(arguments))
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    floor = Floor(share=arguments.share, relevance=SETTINGS.min_relevance)
-    report = report_of(list(measured(arguments.data, floor)))
+    settings = ContextSettings(min_share=arguments.share, share_rise=arguments.rise)
+    report = report_of(list(measured(arguments.data, settings)))
     if arguments.out is not None:
         arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
     Console().print(table(report))

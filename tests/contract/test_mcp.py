@@ -21,6 +21,7 @@ from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
 from rayapp.api.app import create_api
 from rayapp.api.hebrew_errors import SENTENCES
+from rayapp.api.mcp import NO_MESSAGE
 from rayapp.assistant.tools.rules.definitions import TOOLS, json_schema, tools_named
 from rayapp.documents.service import CLAIM_S
 from rayapp.memory.item import Status
@@ -321,15 +322,20 @@ async def test_what_went_wrong_is_said_in_hebrew_to_who_asks(site: Site) -> None
             await client.get_prompt("nothing")
         with pytest.raises(MCPError) as absent:
             await client.read_resource("rayapp://books/x")
-    assert text_of(refused) == f"query: {SENTENCES['invalid_input']}"
-    assert "query: is missing" in refused.structured_content["message_en"]
-    assert text_of(defect) == SENTENCES["internal"]
-    assert defect.structured_content["message_en"].startswith("Internal error, request id ")
-    assert unknown.value.error.message == SENTENCES["not_found"]
-    assert "introduce_me" in unknown.value.error.data["message_en"]
-    assert absent.value.error.message == SENTENCES["book_not_found"]
+    hebrew, exact = text_of(refused).split("\n")
+    assert hebrew == f"query: {SENTENCES['invalid_input']}"
+    assert exact == refused.structured_content["message_en"]
+    assert "query: is missing" in exact
+    hebrew, exact = text_of(defect).split("\n")
+    assert hebrew == SENTENCES["internal"]
+    assert exact == defect.structured_content["message_en"]
+    assert exact.startswith("Internal error, request id ")
+    for refusal, code in ((unknown, "not_found"), (absent, "book_not_found")):
+        told = refusal.value.error
+        assert told.message == f"{SENTENCES[code]}\n{told.data['message_en']}"
+    assert "introduce_me" in unknown.value.error.message
     wrong = await site.post({"jsonrpc": "2.0"}, Accept_Language="he")
-    assert wrong.json()["error"]["message"] == SENTENCES["http_error"]
+    assert wrong.json()["error"]["message"] == f"{SENTENCES['http_error']}\n{NO_MESSAGE}"
 
 
 async def test_another_user_sees_and_changes_nothing(site: Site) -> None:

@@ -44,7 +44,7 @@ from rayapp.search.ports import STANDING, Receipt, Receipts, Shown
 from rayapp.search.requests import ConfidenceLabel, Floor, Hit, SearchAnswer, SearchQuery
 from rayapp.search.rules.diversification import interleave, least_sure
 from rayapp.search.rules.recipes import Texts
-from rayapp.search.service import SearchService
+from rayapp.search.service import CONTEXT_HITS, SearchService
 from rayapp.search.tracing import Trace
 from rayapp.text.concepts import extract_concepts
 
@@ -288,7 +288,6 @@ class ContextService:
         self._runtime = runtime
         self._settings = runtime.settings.context
         self._chain_depth = runtime.settings.models.chain_depth
-        self._floor = floor_of(self._settings)
         self._standing = CoreMemories(items, self._settings)
 
     async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
@@ -437,8 +436,8 @@ class ContextService:
         when none has them."""
         asked = SearchQuery(
             query=request.query,
-            limit=task.limit,
-            floor=self._floor,
+            limit=request.limit or max(task.limit, CONTEXT_HITS),
+            floor=floor_of(self._settings, task.limit, named=request.limit is not None),
             include_datagov=request.include_datagov,
             conversation_id=request.conversation_id,
             principal=request.principal,
@@ -589,9 +588,17 @@ class ContextService:
         return await self._remember(scope, conversation_id, texts, found) if items else found
 
 
-def floor_of(settings: ContextSettings) -> Floor:
-    """What a hit must reach to be shown unasked, and to a model that searches."""
-    return Floor(share=settings.min_share, relevance=settings.min_relevance)
+def floor_of(settings: ContextSettings, limit: int, *, named: bool) -> Floor:
+    """What a hit must reach to be shown unasked, and to a model that searches.
+
+    named: the caller named the limit, which cuts the hits already: the floor rises half as fast.
+    """
+    return Floor(
+        share=settings.min_share,
+        rise=settings.share_rise,
+        expected=limit * 2 if named else limit,
+        relevance=settings.min_relevance,
+    )
 
 
 def _notes(intents: Intents, language: str) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ class ToolsService(ToolWrites):
         super().__init__(memories, bank, sources.search, outcomes, documents=documents)
         self._learned = sources.insights
         self._books = sources.books
-        self._floor = floor_of(runtime.settings.context)
+        self._context = runtime.settings.context
         self._sessions = sessions
         self._runtime = runtime
         self.table = table
@@ -162,7 +162,9 @@ class ToolsService(ToolWrites):
             tiers=args.tiers,
             sort_by=args.sort_by,
             # Who asks for more, or for an order of their own, wants the weak ones as well.
-            floor=None if args.more or args.sort_by else self._floor,
+            floor=None
+            if args.more or args.sort_by
+            else floor_of(self._context, args.limit, named=True),
             where=ItemFilter(tags_any=args.tags) if args.tags else ItemFilter(),
         )
         return await self._found(scope, call, args, asked)

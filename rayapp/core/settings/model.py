@@ -42,10 +42,16 @@ class ContextSettings(SettingsSection):
         "calibration; 0: off.",
     )
     min_share: float = Field(
-        0.6,
+        0.53,
         ge=0,
         le=1,
         description="Share of the best hit's strength that a shown hit has; 0: off.",
+    )
+    share_rise: float = Field(
+        0.225,
+        ge=0,
+        le=1,
+        description="What that share grows by until the last hit that the question asks for.",
     )
     small_store: int = Field(
         5, ge=0, le=50, description="Up to so many memories, all of them are context."

@@ -2,7 +2,8 @@
 
 A search gives its best hits however weak they are. A line that does not answer costs tokens,
 misleads, and makes tools look unneeded: a hit is shown when it comes near to the best one, and none
-when not even the best one can be an answer.
+when not even the best one can be an answer. What is near enough depends on how many are better: the
+first few are cheap to show, and where many are as good as the best, they are shown.
 """
 
 from collections.abc import Sequence
@@ -21,8 +22,17 @@ def above_floor(
     """
     if not hits or relevance < (least if floor.relevance is None else floor.relevance):
         return ()
-    needed = floor.share * max(strength_of(hit.summary) for hit in hits)
-    return tuple(hit for hit in hits if _reach(hit.summary) >= needed)
+    if floor.share <= 0.0:
+        return tuple(hits[: floor.expected])
+    best = max(strength_of(hit.summary) for hit in hits)
+    reached = sorted((_reach(hit.summary) for hit in hits), reverse=True)
+    shown = [reach for at, reach in enumerate(reached, 1) if reach >= best * _needed(floor, at)]
+    return tuple(hit for hit in hits if _reach(hit.summary) >= shown[-1])
+
+
+def _needed(floor: Floor, rank: int) -> float:
+    """By the hit of this rank by strength, from 1; the best one always has it."""
+    return min(1.0, floor.share + floor.rise * rank / floor.expected)
 
 
 def _reach(summary: ScoreSummary) -> float:
