@@ -4,7 +4,8 @@
     python -m jobs.backup keygen FILE
 
 `create` writes one file of all collections as they stand at one moment, into a folder or to an
-address such as s3://bucket/path; with a key of age, encrypted. `verify` restores a backup into a
+address such as s3://bucket/path; with a key of age, encrypted; with `--user-keys PLACE`, the rows
+of each user under a key of theirs, which an erasure removes. `verify` restores a backup into a
 scratch database, compares counts and hashes, and looks for 200 memories by their words. `restore`
 puts one into the empty database of a stack that runs, or with `--replace DELETE` into the place of
 all there is; the index is built anew from it in the background. Without a name the newest backup is
@@ -27,7 +28,7 @@ from rayapp.core.errors import DependencyDown, InvalidInput, NotFound, RayappErr
 from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import Settings
 from rayapp.local.cli.output import report_console
-from rayapp.portability.backup import BackupService
+from rayapp.portability.backup import BackupService, Restored
 from rayapp.portability.encryption import BackupKeys, new_key
 from rayapp.storage.backup_files import open_backups
 from rayapp.storage.mongo.backup import MongoBackups
@@ -47,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--to", "--dir", dest="place", metavar="PLACE", help=place)
     made.add_argument("--recipient", help="Public key to encrypt for; else backup.recipient.")
     made.add_argument("--key-file", type=Path, help="Secret key; else backup.key_file.")
+    made.add_argument("--user-keys", help="Place of the keys of users; else backup.user_keys.")
     made.add_argument("--keep", type=int, help="cleanup: the newest so many; else backup.keep.")
     made.add_argument("--replace", metavar=CONFIRM, help="restore: everything there is goes first.")
     return made
@@ -70,7 +72,9 @@ async def _run(options: argparse.Namespace, settings: Settings, console: Console
     files = open_backups(options.place or backup.place_in(settings.data.dir))
     keys = BackupKeys(options.recipient or backup.recipient, options.key_file or backup.key_file)
     database = MongoBackups(settings.mongo)
-    service = BackupService(database, files, SystemClock(), keys)
+    place = options.user_keys or backup.user_keys
+    key_place = open_backups(place) if place else None
+    service = BackupService(database, files, SystemClock(), keys, key_place)
     begun = time.monotonic()
     try:
         said = await _do(options, settings, service)
@@ -93,15 +97,22 @@ async def _do(options: argparse.Namespace, settings: Settings, service: BackupSe
     name = options.name or _newest(service)
     if options.what == "verify":
         seen = await service.verify(name)
-        rows = f"{seen.manifest.rows:,} rows came back as they were"
-        return f"{name} is whole: {rows}, {seen.searches} memories were found by their words"
+        rows = f"{seen.restored.rows:,} rows came back as they were"
+        found = f"{seen.searches} memories were found by their words"
+        return f"{name} is whole: {rows}, {found}{_left_out(seen.restored)}"
     if options.replace not in (None, CONFIRM):
         raise InvalidInput(f"--replace removes everything there is; type {CONFIRM} after it.")
-    found = await service.restore(name, replace=options.replace == CONFIRM)
+    back = await service.restore(name, replace=options.replace == CONFIRM)
     waiting = await _index_anew(settings)
-    said = f"{name}: {found.rows:,} rows are back, {waiting:,} memories wait for the index"
+    said = f"{name}: {back.rows:,} rows are back, {waiting:,} memories wait for the index"
+    said += _left_out(back)
     # Its replicas hold users as they were, and no note tells them.
     return f"{said}; start the service anew" if options.replace else said
+
+
+def _left_out(restored: Restored) -> str:
+    gone = restored.unreadable
+    return f"; {gone:,} rows of users who were erased since are unreadable" if gone else ""
 
 
 def _keygen(name: str | None, console: Console) -> int:

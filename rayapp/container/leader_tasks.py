@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from rayapp.admin.retention import RetentionService
@@ -40,6 +41,8 @@ REPORTS = 20
 PRELOAD_FIRST_S = 5.0
 # The first look at backups after a start, and between two, seconds: the age of the newest decides.
 FIRST_BACKUP_S, BACKUP_LOOK_S = 60.0, 600.0
+# Between two looks whether an erasure took the key of a user, seconds.
+USER_KEYS_S = 30.0
 # The first look for what is past its age, seconds after a start: later than what is urgent.
 FIRST_RETENTION_S = 600.0
 # Between two looks at what the day held, and before the first one, seconds: each counts all rows.
@@ -134,20 +137,29 @@ def retention_tasks(retention: RetentionService, settings: RetentionSettings) ->
     return [PeriodicTask(name="retention", every_s=every_s, first_s=first_s, run=run)]
 
 
+@asynccontextmanager
+async def _opened_backups(settings: Settings, clock: Clock) -> AsyncIterator[BackupService]:
+    backup = settings.backup
+    files = open_backups(backup.place_in(settings.data.dir))
+    keys = BackupKeys(backup.recipient, backup.key_file)
+    key_place = open_backups(backup.user_keys) if backup.user_keys else None
+    database = MongoBackups(settings.mongo)
+    try:
+        yield BackupService(database, files, clock, keys, key_place)
+    finally:
+        await database.close()
+
+
 def backup_tasks(settings: Settings, clock: Clock, disk: DiskSpace) -> list[PeriodicTask]:
     """A backup of the whole store, if any are wanted; an owner that is new looks for the newest
     one first."""
     every_s = settings.backup.every_h * HOUR_S
-    where = settings.backup.place_in(settings.data.dir)
 
     async def run() -> bool:
         if disk.tight and settings.backup.dir is None:
             log.warning("no backup is made: the disk of the data is nearly full")
             return False
-        database = MongoBackups(settings.mongo)
-        try:
-            keys = BackupKeys(settings.backup.recipient, settings.backup.key_file)
-            service = BackupService(database, open_backups(where), clock, keys)
+        async with _opened_backups(settings, clock) as service:
             kept = await asyncio.to_thread(service.kept)
             due_at = kept[0].at + timedelta(seconds=every_s) if kept else clock.now()
             if due_at <= clock.now():
@@ -155,10 +167,23 @@ def backup_tasks(settings: Settings, clock: Clock, disk: DiskSpace) -> list[Peri
                 gone = await asyncio.to_thread(service.cleanup, settings.backup.keep)
                 log.info("backup %s, %d bytes; %d removed", made.name, made.bytes, len(gone))
             return True
-        finally:
-            await database.close()
 
     look_s = min(every_s, BACKUP_LOOK_S)
     if not every_s:
         return []
     return [PeriodicTask(name="backup", every_s=look_s, first_s=FIRST_BACKUP_S, run=run)]
+
+
+def user_keys_tasks(settings: Settings, clock: Clock) -> list[PeriodicTask]:
+    """The file with the keys of users follows erasures, if backups are sealed."""
+    written: frozenset[bytes] | None = None
+
+    async def run() -> bool:
+        nonlocal written
+        async with _opened_backups(settings, clock) as service:
+            written = await service.user_keys.write(written)
+        return True
+
+    if not settings.backup.user_keys:
+        return []
+    return [PeriodicTask(name="user keys", every_s=USER_KEYS_S, first_s=0.0, run=run)]

@@ -50,6 +50,7 @@ from rayapp.container.leader_tasks import (
     resume_task,
     retention_tasks,
     sweep_task,
+    user_keys_tasks,
 )
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.load import CONFIG_DIR
@@ -442,6 +443,7 @@ class Container:
                 daily_task(self.storage_report),
                 preload_task(DatagovPreload(self.jobs, self.settings.datagov)),
                 *backup_tasks(self.settings, self.clock, self.disk),
+                *user_keys_tasks(self.settings, self.clock),
                 *retention_tasks(self.retention, self.settings.retention),
             ],
             learning=self.learning,

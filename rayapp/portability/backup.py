@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import re
 import zipfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -24,27 +24,38 @@ from rayapp.portability.archive import BROKEN, ZIP_LEVEL
 from rayapp.portability.encryption import BackupKeys
 from rayapp.portability.files import UNFINISHED, Files, in_thread
 from rayapp.portability.rules.archive import MANIFEST, BadArchive
-from rayapp.portability.rules.collections import ITEMS
+from rayapp.portability.rules.collections import BY_NAME, ITEMS, Owner
+from rayapp.portability.sealing import (
+    LENGTH_BYTES,
+    MAX_PIECE_BYTES,
+    UserKey,
+    UserKeys,
+    UserKeyStore,
+    open_rows,
+    seal_rows,
+)
 
 FORMAT: Literal["rayapp-backup"] = "rayapp-backup"
-VERSION = 1
+# Of a backup with sealed rows; older programs read one without, which says 1.
+VERSION = 2
 PREFIX, SUFFIX, ENCRYPTED_SUFFIX = "rayapp-backup-", ".zip", ".age"
 STAMP = "%Y-%m-%dT%H-%M-%S-%fZ"
 NAME = re.compile(
     rf"{PREFIX}\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{{6}}Z\{SUFFIX}(\{ENCRYPTED_SUFFIX})?"
 )
-BSON = ".bson"
+BSON, SEALED = ".bson", ".sealed"
 # Memories that `verify` looks for by their words.
 SEARCHES = 200
 # Documents of one write of a restore.
 BATCH = 1_000
-LENGTH_BYTES = 4
-MAX_DOCUMENT_BYTES = 17 << 20
 
 
 class Snapshot(Protocol):
     def pages(self, name: str) -> AsyncIterator[list[bytes]]:
         """The BSON documents of a collection, in the order of their ids."""
+
+    def owned_pages(self, name: str) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """The same with their owners, those of one together; empty: nobody's."""
 
 
 class Backups(Protocol):
@@ -52,6 +63,8 @@ class Backups(Protocol):
 
     names: Sequence[str]
 
+    @property
+    def user_keys(self) -> UserKeyStore: ...
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]: ...
     def scratch(self, name: str) -> AbstractAsyncContextManager["Backups"]: ...
     async def prepare(self) -> None: ...
@@ -64,21 +77,30 @@ class Backups(Protocol):
 
 
 class BackupPart(BaseModel):
-    """One collection. `sha256`: of its documents, one after the other."""
+    """One collection. `sha256`: of its documents, or sealed blocks, one after the other."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     collection: str
     rows: Annotated[int, Field(ge=0)]
     bytes: Annotated[int, Field(ge=0)]
     sha256: str
+    sealed: Annotated[bool, Field(exclude_if=lambda sealed: not sealed)] = False
+
+    @property
+    def member(self) -> str:
+        """Its file in the zip."""
+        return self.collection + (SEALED if self.sealed else BSON)
 
 
 class BackupManifest(BaseModel):
+    """`user_keys`: id of the file with the keys of sealed rows."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
     format: Literal["rayapp-backup"]
     version: int
     created_at: datetime
     parts: tuple[BackupPart, ...]
+    user_keys: Annotated[str | None, Field(exclude_if=lambda known: known is None)] = None
 
     @property
     def rows(self) -> int:
@@ -92,11 +114,39 @@ class StoredBackup:
     at: datetime
 
 
+class RowsDigest:
+    """How many rows, and the sum of their SHA-256: the same in any order."""
+
+    def __init__(self) -> None:
+        self.rows = self.total = 0
+
+    def add(self, rows: Iterable[bytes]) -> None:
+        for row in rows:
+            self.rows += 1
+            self.total += int.from_bytes(hashlib.sha256(row).digest(), "big")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowsDigest) and vars(self) == vars(other)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """`digests`: of the rows that came back, by collection. `unreadable`: rows whose users were
+    erased since; nobody can read them."""
+
+    digests: Mapping[str, RowsDigest]
+    unreadable: int
+
+    @property
+    def rows(self) -> int:
+        return sum(one.rows for one in self.digests.values())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
     """`searches`: memories that were found by their words after the restore."""
 
-    manifest: BackupManifest
+    restored: Restored
     searches: int
 
 
@@ -104,15 +154,25 @@ class BackupService:
     """Backups in one place. Raises NotFound, BadArchive, Conflict, StoreDown.
 
     The index is in none: it is built anew from what is restored.
+
+    Args:
+        key_place: of the keys of users. Given, the rows of each are sealed under a key of theirs,
+            and all keys lie there before a backup has its name.
     """
 
     def __init__(
-        self, database: Backups, files: Files, clock: Clock, keys: BackupKeys | None = None
+        self,
+        database: Backups,
+        files: Files,
+        clock: Clock,
+        keys: BackupKeys | None = None,
+        key_place: Files | None = None,
     ) -> None:
         self._database = database
         self._files = files
         self._clock = clock
         self._keys = keys or BackupKeys()
+        self.user_keys = UserKeys(database.user_keys, key_place, self._keys)
 
     async def create(self) -> tuple[StoredBackup, BackupManifest]:
         """A file of all collections as they stand now; what a death leaves is no backup."""
@@ -128,25 +188,25 @@ class BackupService:
         return made, manifest
 
     async def _write(self, file: IO[bytes], now: datetime) -> BackupManifest:
+        # Before the moment: who is erased from now on takes the key along, and gets no other one.
+        sealing = await self.user_keys.prepare() if self.user_keys.seals else None
         parts = []
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=ZIP_LEVEL) as made:
             async with self._database.snapshot() as snapshot:
                 for name in self._database.names:
-                    seen, rows, size = hashlib.sha256(), 0, 0
-                    with made.open(name + BSON, "w", force_zip64=True) as member:
-                        async for page in snapshot.pages(name):
-                            data = b"".join(page)
-                            rows, size = rows + len(page), size + len(data)
-                            await asyncio.to_thread(seen.update, data)
-                            await asyncio.to_thread(member.write, data)
-                    found = BackupPart(
-                        collection=name, rows=rows, bytes=size, sha256=seen.hexdigest()
-                    )
-                    parts.append(found)
+                    if sealing is not None and BY_NAME[name].owner is Owner.USER:
+                        parts.append(await _write_sealed(made, name, snapshot, sealing[1]))
+                    else:
+                        parts.append(await _write_plain(made, name, snapshot))
             manifest = BackupManifest(
-                format=FORMAT, version=VERSION, created_at=now, parts=tuple(parts)
+                format=FORMAT,
+                version=1 if sealing is None else VERSION,
+                created_at=now,
+                parts=tuple(parts),
+                user_keys=None if sealing is None else sealing[0],
             )
             made.writestr(MANIFEST, manifest.model_dump_json(indent=1))
+        await self.user_keys.write()
         return manifest
 
     def kept(self) -> list[StoredBackup]:
@@ -164,23 +224,24 @@ class BackupService:
         return gone
 
     async def verify(self, name: str) -> Verified:
-        """Restore it into a scratch database; compare what is there with the manifest, and look
+        """Restore it into a scratch database; compare what is there with what was read, and look
         for memories by their words."""
         async with self._database.scratch(f"rayapp-verify-{uuid4().hex[:12]}") as scratch:
             with _read(await asyncio.to_thread(self._opened, name), name) as found:
-                manifest = await self._load(found, name, scratch)
+                manifest = _manifest(found, name)
+                keys, _ = await self._keys_of(manifest)
+                restored = await _load(found, manifest, scratch, _secrets(keys))
             sample: list[bytes] = []
-            for part in manifest.parts:
-                every = max(1, part.rows // SEARCHES)
-                seen, rows = hashlib.sha256(), 0
-                async for page in scratch.pages(part.collection):
-                    if part.collection == ITEMS:
-                        sample += page[-rows % every :: every]
-                    rows += len(page)
-                    seen.update(b"".join(page))
-                if (rows, seen.hexdigest()) != (part.rows, part.sha256):
+            for collection, wanted in restored.digests.items():
+                every = max(1, wanted.rows // SEARCHES)
+                seen = RowsDigest()
+                async for page in scratch.pages(collection):
+                    if collection == ITEMS:
+                        sample += page[-seen.rows % every :: every]
+                    await asyncio.to_thread(seen.add, page)
+                if seen != wanted:
                     raise BadArchive(
-                        f"{part.collection} comes back as {rows} rows that are not those of the "
+                        f"{collection} comes back as {seen.rows} rows that are not those of the "
                         f"backup {name}; make a new backup."
                     )
             hits = [await scratch.finds(one) for one in sample]
@@ -189,35 +250,36 @@ class BackupService:
                 f"{missed} of {len(hits)} memories of the backup {name} are not found by their "
                 "words after a restore; make a new backup."
             )
-        return Verified(manifest=manifest, searches=hits.count(True))
+        return Verified(restored=restored, searches=hits.count(True))
 
-    async def restore(self, name: str, *, replace: bool = False) -> BackupManifest:
+    async def restore(self, name: str, *, replace: bool = False) -> Restored:
         """Into the database, which must be empty unless `replace`. The backup is read as a whole
         before anything is removed. A repeat finishes what was cut short."""
         with _read(await asyncio.to_thread(self._opened, name), name) as found:
-            await asyncio.to_thread(_check, found, name)
+            manifest = _manifest(found, name)
+            keys, from_file = await self._keys_of(manifest)
+            await asyncio.to_thread(_check, found, manifest, _secrets(keys))
             if await self._database.total() and not replace:
                 raise Conflict(
                     "The database is not empty; restore into an empty one, or say that everything "
                     "in it goes.",
                     code="not_empty",
                 )
+            if from_file and manifest.user_keys:
+                await self.user_keys.adopt(keys, manifest.user_keys)
             if replace:
                 await self._database.empty()
-            return await self._load(found, name, self._database)
+            return await _load(found, manifest, self._database, _secrets(keys))
 
     def manifest(self, name: str) -> BackupManifest:
         with _read(self._opened(name), name) as found:
             return _manifest(found, name)
 
-    async def _load(self, found: zipfile.ZipFile, name: str, database: Backups) -> BackupManifest:
-        await database.prepare()
-        manifest = _manifest(found, name)
-        for part in manifest.parts:
-            documents = _documents(found, part)
-            while page := await asyncio.to_thread(_page, documents):
-                await database.load(part.collection, page)
-        return manifest
+    async def _keys_of(self, manifest: BackupManifest) -> tuple[list[UserKey], bool]:
+        """Those of users, and whether they come from their file."""
+        if manifest.user_keys is None:
+            return [], False
+        return await self.user_keys.find(manifest.user_keys)
 
     def _opened(self, name: str) -> IO[bytes]:
         if not is_backup(name) or name not in {one.name for one in self.kept()}:
@@ -254,27 +316,101 @@ def _manifest(found: zipfile.ZipFile, name: str) -> BackupManifest:
     return manifest
 
 
-def _documents(found: zipfile.ZipFile, part: BackupPart) -> Iterator[bytes]:
-    """Raises BadArchive: it is not what the manifest says."""
-    seen, rows = hashlib.sha256(), 0
-    try:
-        with found.open(part.collection + BSON) as member:
-            while head := member.read(LENGTH_BYTES):
-                size = int.from_bytes(head, "little")
-                document = head + member.read(min(size, MAX_DOCUMENT_BYTES) - LENGTH_BYTES)
-                if len(document) != size:
-                    break
-                rows += 1
-                seen.update(document)
-                yield document
-    except (*BROKEN, KeyError) as error:
-        raise BadArchive(
-            f"{part.collection} in the backup is broken ({type(error).__name__}); use another one."
-        ) from None
-    if (rows, seen.hexdigest()) != (part.rows, part.sha256):
-        raise BadArchive(
-            f"{part.collection} in the backup is not what its manifest says; use another one."
-        )
+async def _load(
+    found: zipfile.ZipFile,
+    manifest: BackupManifest,
+    database: Backups,
+    secrets: Mapping[bytes, bytes],
+) -> Restored:
+    await database.prepare()
+    digests, unreadable = {}, 0
+    for part in manifest.parts:
+        rows, digest = _Rows(found, part, secrets), RowsDigest()
+        while page := await asyncio.to_thread(_page, rows):
+            await asyncio.to_thread(digest.add, page)
+            await database.load(part.collection, page)
+        digests[part.collection] = digest
+        unreadable += rows.unreadable
+    return Restored(digests=digests, unreadable=unreadable)
+
+
+async def _write_plain(made: zipfile.ZipFile, name: str, snapshot: Snapshot) -> BackupPart:
+    seen, rows, size = hashlib.sha256(), 0, 0
+    with made.open(name + BSON, "w", force_zip64=True) as member:
+        async for page in snapshot.pages(name):
+            rows += len(page)
+            size += await asyncio.to_thread(_pass_on, b"".join(page), member, seen)
+    return BackupPart(collection=name, rows=rows, bytes=size, sha256=seen.hexdigest())
+
+
+async def _write_sealed(
+    made: zipfile.ZipFile, name: str, snapshot: Snapshot, keys: Mapping[str, UserKey]
+) -> BackupPart:
+    seen, rows, size = hashlib.sha256(), 0, 0
+    # Packed before it is sealed: stored as it is.
+    with made.open(zipfile.ZipInfo(name + SEALED), "w", force_zip64=True) as member:
+        async for page in snapshot.owned_pages(name):
+            data, count = await asyncio.to_thread(seal_rows, name, page, keys)
+            rows += count
+            size += await asyncio.to_thread(_pass_on, data, member, seen)
+    return BackupPart(collection=name, rows=rows, bytes=size, sha256=seen.hexdigest(), sealed=True)
+
+
+def _pass_on(data: bytes, member: IO[bytes], seen: "hashlib._Hash") -> int:
+    seen.update(data)
+    member.write(data)
+    return len(data)
+
+
+class _Rows:
+    """The documents of a part. `unreadable`: how many have no key, once all were read.
+
+    Raises BadArchive: it is not what the manifest says.
+    """
+
+    def __init__(
+        self, found: zipfile.ZipFile, part: BackupPart, secrets: Mapping[bytes, bytes]
+    ) -> None:
+        self._found, self._part, self._secrets = found, part, secrets
+        self._rows = self._read()
+        self.unreadable = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._rows
+
+    def _read(self) -> Iterator[bytes]:
+        part, seen, count = self._part, hashlib.sha256(), 0
+        try:
+            with self._found.open(part.member) as member:
+                for piece in _pieces(member):
+                    seen.update(piece)
+                    rows = self._open(piece) if part.sealed else [piece]
+                    count += len(rows)
+                    yield from rows
+        except (*BROKEN, KeyError) as error:
+            raise BadArchive(
+                f"{part.collection} in the backup is broken ({type(error).__name__}); use another "
+                "one."
+            ) from None
+        if (count + self.unreadable, seen.hexdigest()) != (part.rows, part.sha256):
+            raise BadArchive(
+                f"{part.collection} in the backup is not what its manifest says; use another one."
+            )
+
+    def _open(self, block: bytes) -> list[bytes]:
+        rows, unreadable = open_rows(self._part.collection, block, self._secrets)
+        self.unreadable += unreadable
+        return rows
+
+
+def _pieces(member: IO[bytes]) -> Iterator[bytes]:
+    """Documents or blocks, up to one that is cut: each begins with its length."""
+    while head := member.read(LENGTH_BYTES):
+        size = int.from_bytes(head, "little")
+        piece = head + member.read(max(0, min(size, MAX_PIECE_BYTES) - LENGTH_BYTES))
+        if len(piece) != size:
+            return
+        yield piece
 
 
 def stored_in(files: Files) -> list[StoredBackup]:
@@ -283,13 +419,19 @@ def stored_in(files: Files) -> list[StoredBackup]:
     return [StoredBackup(name=name, bytes=size, at=taken_at(name)) for name, size in found]
 
 
-def _page(documents: Iterator[bytes]) -> list[bytes]:
+def _page(documents: Iterable[bytes]) -> list[bytes]:
     return list(islice(documents, BATCH))
 
 
-def _check(found: zipfile.ZipFile, name: str) -> None:
-    for part in _manifest(found, name).parts:
-        for _ in _documents(found, part):
+def _secrets(keys: Iterable[UserKey]) -> dict[bytes, bytes]:
+    return {one.key_id: one.secret for one in keys}
+
+
+def _check(
+    found: zipfile.ZipFile, manifest: BackupManifest, secrets: Mapping[bytes, bytes]
+) -> None:
+    for part in manifest.parts:
+        for _ in _Rows(found, part, secrets):
             pass
 
 

@@ -74,7 +74,7 @@ class BackupKeys:
         """All of it, decrypted, in a file without a name. Raises BadArchive."""
         if not self._identities:
             raise BadArchive(
-                f"The backup {name} is encrypted: name the file with its secret key "
+                f"{name} is encrypted: name the file with its secret key "
                 "(backup.key_file); without that key nobody can read it."
             )
         plain = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
@@ -83,7 +83,7 @@ class BackupKeys:
         except (pyrage.DecryptError, OSError):
             plain.close()
             raise BadArchive(
-                f"The backup {name} is encrypted for another key than that of {self._file}, or is "
+                f"{name} is encrypted for another key than that of {self._file}, or is "
                 "broken; name the right key, or use another backup."
             ) from None
         plain.seek(0)

@@ -42,8 +42,8 @@ class ErasureService:
         self._budget_s = TIME_SHARE * runtime.settings.stream_limit_s
 
     async def erase(self, scope: WriteScope, until: float | None = None) -> Certificate:
-        """Rows of the user in every collection, points, and archives; keys stay. It ends at `until`
-        (monotonic seconds) or when the time of a request is over.
+        """Rows of the user in every collection, points, and archives; API keys stay. It ends at
+        `until` (monotonic seconds) or when the time of a request is over.
 
         What could add memories goes first, memories last: their tombstones stay until the indexer
         has taken their points away, which is waited for within the time of a request.

@@ -1,5 +1,5 @@
-"""`python -m tests.bench.portability [--turns 20000] [--users 20]`: export, erase and import of
-users on a real mongod, beside what the store itself writes; prints a table.
+"""`python -m tests.bench.portability [--turns 20000] [--users 20]`: export, backup, erase and
+import of users on a real mongod, beside what the store itself writes; prints a table.
 
 Each user has conversations, as an import from elsewhere leaves them: a turn is a memory, the words
 of a turn, and a place in its session. Nothing is indexed: an index is built anew anyway.
@@ -20,11 +20,14 @@ from pathlib import Path
 import psutil
 
 from rayapp.container.bootstrap import Stores
+from rayapp.core.runtime import SystemClock
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.portability.archive import open_zip
+from rayapp.portability.backup import BackupService
 from rayapp.portability.ports import ExportRequest, ImportRequest
 from rayapp.portability.rules.collections import BY_NAME, EXPORTED
 from rayapp.portability.rules.kinds import Origin
+from rayapp.storage.backup_files import FolderBackups
 from rayapp.storage.mongo.backup import MongoBackups
 from rayapp.storage.mongo.database import MongoDatabase
 from tests.bench.texts import facts
@@ -120,6 +123,7 @@ async def run(server: MongoServer, folder: Path, turns: int, users: int) -> bool
             with path.open("rb") as file:
                 parts = open_zip(file, max_bytes=1 << 40).manifest.parts
                 add(sum(part.rows for part in parts))
+    await _backups(database, folder, table)
     before = {name: rows_of((folder / f"{name}.zip").read_bytes()) for name in names[:3]}
     await _limit(settings.mongo.model_dump(), folder, names, table)
     with table.line("erase (tombstones and rows)") as add:
@@ -138,6 +142,20 @@ async def run(server: MongoServer, folder: Path, turns: int, users: int) -> bool
     print(f"what came back of {len(before)} users is {'' if same else 'NOT '}what left")
     await database.close()
     return same
+
+
+async def _backups(database: MongoBackups, folder: Path, table: Table) -> None:
+    """As they are and sealed, by turns."""
+    for turn in range(2):
+        for kind, place in (("plain", None), ("sealed", FolderBackups(folder / "keys"))):
+            files = FolderBackups(folder / f"{kind}-{turn}")
+            service = BackupService(database, files, SystemClock(), key_place=place)
+            with table.line(f"backup, {kind}") as add:
+                made, manifest = await service.create()
+                add(manifest.rows)
+            print(f"{made.bytes:,} bytes")
+            with table.line(f"restore, {kind}") as add:
+                add((await service.restore(made.name, replace=True)).rows)
 
 
 async def _limit(mongo: dict[str, object], folder: Path, names: list[str], table: Table) -> None:

@@ -1,21 +1,34 @@
 """Backups of the whole store on a real MongoDB: of one moment, and back as they were."""
 
 import asyncio
+import secrets
+import shlex
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pymongo import MongoClient
 
+from jobs import backup as job
 from rayapp.container.bootstrap import Stores
+from rayapp.container.leader_tasks import user_keys_tasks
 from rayapp.core.errors import Conflict
 from rayapp.core.runtime import SystemClock
-from rayapp.portability.backup import BackupService
+from rayapp.core.settings.model import BackupSettings, Settings
+from rayapp.portability.backup import BackupManifest, BackupService
+from rayapp.portability.rules.archive import MANIFEST
+from rayapp.portability.sealing import KEY_FILE, LENGTH_BYTES, KeyList, open_rows
 from rayapp.storage.backup_files import FolderBackups
 from rayapp.storage.mongo.backup import MongoBackups
 from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.user_keys import MongoUserKeys
 from tests.support.archive_world import ArchiveWorld, ask, fill, on_stores, settings_in
 from tests.support.mongo_server import MongoServer
 
 pytestmark = pytest.mark.engine
+README = Path(__file__).resolve().parents[2] / "README.md"
 
 
 @pytest.fixture
@@ -47,7 +60,7 @@ async def test_a_backup_comes_back_as_it_was(
     before = await rows(database)
     made, _ = await service.create()
     verified = await service.verify(made.name)
-    assert verified.manifest.rows == sum(map(len, before.values()))
+    assert verified.restored.rows == sum(map(len, before.values()))
     living = [row for row in before["memory_items"] if row["status"] != "deleted"]
     assert verified.searches == len(living) > 5
     names = await database.client.list_database_names()
@@ -89,3 +102,168 @@ async def test_what_is_written_meanwhile_is_in_none_or_in_all_of_it(
         versions = await database.collection("memory_versions").count_documents({})
         assert item is not None
         assert item["version"] == versions + 1
+
+
+# --- sealed
+
+
+DANA, NOA = "dana-7f", "noa"
+
+
+@pytest.fixture
+def sealing(tmp_path: Path, mongo: MongoServer) -> BackupService:
+    return BackupService(
+        MongoBackups(mongo.settings()),
+        FolderBackups(tmp_path / "kept"),
+        SystemClock(),
+        key_place=FolderBackups(tmp_path / "keys"),
+    )
+
+
+def blocks_in(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Each sealed block of a backup, with its collection."""
+    with zipfile.ZipFile(path) as found:
+        manifest = BackupManifest.model_validate_json(found.read(MANIFEST))
+        for part in manifest.parts:
+            data = found.read(part.member) if part.sealed else b""
+            while data:
+                size = int.from_bytes(data[:LENGTH_BYTES], "little")
+                yield part.collection, data[:size]
+                data = data[size:]
+
+
+def readable_in(path: Path, keys: dict[bytes, bytes]) -> bytes:
+    """All that can be read in a backup: rows by these keys, and members as they are."""
+    rows = [b"".join(open_rows(name, block, keys)[0]) for name, block in blocks_in(path)]
+    with zipfile.ZipFile(path) as found:
+        return b"".join([*rows, *map(found.read, found.namelist())])
+
+
+async def test_nobody_reads_the_words_of_an_erased_user_in_an_older_backup(
+    world: ArchiveWorld, sealing: BackupService, database: MongoDatabase, tmp_path: Path
+) -> None:
+    words = {
+        user: [f"w{secrets.token_hex(8)}", f"מילה{secrets.token_hex(8)}"] for user in (DANA, NOA)
+    }
+    for user, planted in words.items():
+        own = ArchiveWorld(world.container, user)
+        await fill(own, planted[0])
+        async with own.http() as http:
+            await ask(http, "POST", "/api/memory/store", {"text": f"The code is {planted[1]}"})
+    before = await rows(database)
+    made, manifest = await sealing.create()
+    assert manifest.rows == sum(map(len, before.values()))
+    backup = tmp_path / "kept" / made.name
+    key_file = tmp_path / "keys" / KEY_FILE.format(manifest.user_keys)
+
+    def known() -> dict[bytes, bytes]:
+        keys = KeyList.model_validate_json(key_file.read_bytes()).keys
+        return {one.key_id: one.secret for one in keys}
+
+    data = readable_in(backup, known())
+    assert all(word.encode() in data for planted in words.values() for word in planted)
+    assert not any(
+        word.encode() in readable_in(backup, {}) for planted in words.values() for word in planted
+    )
+
+    async with world.http() as http:
+        erasing = asyncio.create_task(ask(http, "DELETE", "/api/memory/user?confirm=DELETE"))
+        while not erasing.done():
+            await world.work()
+            await asyncio.sleep(0.02)
+        answer = await erasing
+    assert answer["complete"]
+    certificate = answer["certificate"]
+    assert (certificate["removed"]["backup_keys"], certificate["left"]["backup_keys"]) == (1, 0)
+    await sealing.user_keys.write()
+    kept = {one.key_id: one.secret for one in await MongoUserKeys(database).all()}
+    assert kept == known()
+    data = readable_in(backup, kept)
+    assert not any(word.encode() in data for word in (*words[DANA], DANA))
+    assert all(word.encode() in data for word in words[NOA])
+
+    gone = sum(row.get("user_id") == DANA for many in before.values() for row in many)
+    verified = await sealing.verify(made.name)
+    assert verified.restored.unreadable == gone > 20
+    assert verified.searches > 5
+    restored = await sealing.restore(made.name, replace=True)
+    assert (restored.rows, restored.unreadable) == (manifest.rows - gone, gone)
+    assert await rows(database) == {
+        name: [row for row in many if row.get("user_id") != DANA] for name, many in before.items()
+    }
+
+
+async def test_a_reset_keeps_the_keys_of_older_backups(
+    world: ArchiveWorld, sealing: BackupService, database: MongoDatabase
+) -> None:
+    await fill(world)
+    before = await rows(database)
+    made, _ = await sealing.create()
+    async with world.http() as http:
+        await ask(http, "POST", "/api/memory/ops/reset", {"confirm": "DELETE"})
+    await sealing.restore(made.name, replace=True)
+    assert await rows(database) == before
+
+
+def restore_of_readme() -> list[str]:
+    """What follows `rayapp job backup` in the second command for an empty machine."""
+    text = README.read_text(encoding="utf-8").split("Yesterday's backup on an empty machine:")[1]
+    up, restore = text.split("```")[1].strip().splitlines()
+    assert shlex.split(up)[-2:] == ["up", "--wait"]
+    before, options = restore.split("rayapp job backup ")
+    assert before == ".venv/bin/"
+    return shlex.split(options, comments=True)
+
+
+def test_the_commands_bring_a_lost_machine_back_and_say_what_is_unreadable(
+    mongo: MongoServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without a stack: what a command finds of one is given."""
+
+    def settings_of(machine: Path) -> Settings:
+        return settings_in(tmp_path, mongo=mongo.settings(machine.name).model_dump())
+
+    def said(machine: str, *options: str, code: int = 0) -> str:
+        known = {"/mnt/backups": str(tmp_path / "kept")}
+        given = [known.get(one, one) for one in (*options, "--data-dir", machine)]
+        assert job.main(given) == code
+        return " ".join(capsys.readouterr().out.split())
+
+    async def prepare() -> None:
+        database = MongoBackups(settings_of(Path("lost")).mongo)
+        await database.prepare()
+        await database.close()
+
+    monkeypatch.setattr(job, "attached", settings_of)
+    keys = ("--user-keys", str(tmp_path / "keys"))
+    place = ("--dir", "/mnt/backups")
+    restore = restore_of_readme()
+    asyncio.run(prepare())
+    with MongoClient[dict[str, Any]](mongo.uri) as client:
+        counts = {one: client[one]["memory_deletions"] for one in ("lost", "new")}
+        planted = [{"_id": n, "user_id": user, "tier": "x"} for n, user in enumerate((DANA, NOA))]
+        counts["lost"].insert_many(planted)
+        assert "zip: 2 rows" in said("lost", "create", *place, *keys)
+        assert "with --user-keys" in said("new", *restore, code=2)
+        assert "2 rows are back" in said("new", *restore, *keys)
+        assert list(counts["new"].find({}, sort=[("_id", 1)])) == planted
+        client["new"]["backup_keys"].delete_many({"user_id": DANA})
+        older = said("new", "list", *place).split()[0]
+        sealing = BackupSettings(user_keys=keys[1])
+        following = settings_of(Path("new")).model_copy(update={"backup": sealing})
+        (task,) = user_keys_tasks(following, SystemClock())
+        assert asyncio.run(task.run())
+        assert not user_keys_tasks(settings_of(Path("new")), SystemClock())
+        unreadable = "1 rows of users who were erased since are unreadable"
+        assert (
+            f"1 rows came back as they were, 0 memories were found by their words; {unreadable}"
+            in (said("other", "verify", older, *place, *keys))
+        )
+        assert unreadable in said("new", "restore", older, *place, "--replace", "DELETE")
+        assert list(counts["new"].find()) == planted[1:]
+        said("lost", "create", *place)  # not sealed: the newest one
+        assert "2 rows are back" in said("empty", *restore)
+        assert list(client["empty"]["memory_deletions"].find({}, sort=[("_id", 1)])) == planted

@@ -56,6 +56,7 @@ UNIQUE = {
     "daily_metrics": {"day"},
     "legal_holds": {"held_user"},
     "ended_tokens": set(),
+    "backup_keys": set(),
 }
 TTL_S = {
     ("receipts", "receipt_expiry"): 0,

@@ -49,6 +49,8 @@ AT_ONCE = {"settle_s": 0.0}
 SPARE = "noa"  # whose rows nobody may touch
 # A killed one is begun in tenths of a second when its imports are there before.
 PRELOADED = ["tests.support.archive_contract", "tests.support.archive_world"]
+# Acts with sealed backups; the others erase a user whom a backup then brings back.
+SEALED = frozenset({"backup", "backup restore"})
 Rows = Mapping[str, Any]
 
 
@@ -133,10 +135,12 @@ ACTS: Mapping[str, Callable[[Stage], Awaitable[None]]] = {
 
 
 @asynccontextmanager
-async def opened(settings: Settings, folder: Path) -> AsyncIterator[Stage]:
+async def opened(name: str, settings: Settings, folder: Path) -> AsyncIterator[Stage]:
     database = MongoBackups(settings.mongo)
     await database.prepare()
-    backups = BackupService(database, FolderBackups(folder / "whole"), SystemClock())
+    keys = FolderBackups(folder / "keys") if name in SEALED else None
+    whole = FolderBackups(folder / "whole")
+    backups = BackupService(database, whole, SystemClock(), key_place=keys)
     world = await on_stores(Stores(settings), settings)
     try:
         yield Stage(world, folder, backups)
@@ -148,7 +152,7 @@ def act(name: str, settings: Settings, folder: Path, said: Connection) -> None:
     """In a process of its own: what is killed."""
 
     async def run() -> None:
-        async with opened(settings, folder) as stage:
+        async with opened(name, settings, folder) as stage:
             said.send("ready")
             await ACTS[name](stage)
             said.send("done")
@@ -181,7 +185,7 @@ class Trial:
 
     async def run(self, kills: int, within_s: float) -> Result:
         result, ends = Result(self._name), time.monotonic() + within_s
-        async with opened(self._settings, self._folder) as stage:
+        async with opened(self._name, self._settings, self._folder) as stage:
             await _prepare(stage, self._memories)
             wanted = await _whole(stage)
             spare = await _user(stage, SPARE)

@@ -512,6 +512,11 @@ class BackupSettings(SettingsSection):
     key_file: Path | None = Field(
         None, description="Secret key of age that reads them; without `recipient`, also for which."
     )
+    user_keys: str = Field(
+        "",
+        description="Folder or address, away from the data and the backups, of the keys under "
+        "which a backup seals the rows of each user; an erased user's key goes. Empty: not sealed.",
+    )
 
     def folder_in(self, data: Path) -> Path:
         """Of archives and backups, for this data directory."""

@@ -24,6 +24,7 @@ from rayapp.search.ports import Receipt
 
 ITEMS = "memory_items"
 OUTCOMES = "memory_outcomes"
+BACKUP_KEYS = "backup_keys"
 LEGACY_BANK = "memoryBank"  # client contract: the first client's old collection of facts
 
 
@@ -300,6 +301,12 @@ COLLECTIONS: tuple[Collection, ...] = (
         owner_field="userId",
         why="the first client's old collection, which moves in by a route of its own",
     ),
+    # The last one of users: an erasure counts it after those whose rows a key is made for.
+    Collection(
+        name=BACKUP_KEYS,
+        backed_up=False,
+        why="the key that seals the rows of a user in backups; without it nobody reads them there",
+    ),
     Collection(
         name="memory_changes",
         owner=Owner.SERVICE,
@@ -349,9 +356,9 @@ COLLECTIONS: tuple[Collection, ...] = (
 
 BY_NAME: Mapping[str, Collection] = MappingProxyType({one.name: one for one in COLLECTIONS})
 EXPORTED: tuple[Collection, ...] = tuple(one for one in COLLECTIONS if one.kind is not None)
-# What processes and keys stand on: a reset of everything leaves it.
+# What processes, keys and backups stand on: a reset of everything leaves it.
 KEPT_IN_RESET: tuple[str, ...] = tuple(
-    sorted(one.name for one in COLLECTIONS if one.erasing is Erasing.KEPT)
+    sorted([BACKUP_KEYS, *(one.name for one in COLLECTIONS if one.erasing is Erasing.KEPT)])
 )
 
 

@@ -1,6 +1,6 @@
 """The whole database as it stood at one moment, collection by collection, as BSON."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,13 +11,16 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.core.settings.model import MongoSettings
 from rayapp.memory.item import Status
-from rayapp.portability.rules.collections import COLLECTIONS, ITEMS
+from rayapp.portability.rules.collections import BY_NAME, COLLECTIONS, ITEMS
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.indexes import INDEXES
 from rayapp.storage.mongo.predicates import text, text_terms
+from rayapp.storage.mongo.user_keys import MongoUserKeys
 
 RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
-PAGE = 1_000
+# Documents of one page, and bytes after which it ends before.
+PAGE, PAGE_BYTES = 1_000, 8 << 20
 NAMES = tuple(one.name for one in COLLECTIONS if one.backed_up)
 
 
@@ -29,18 +32,47 @@ class MongoSnapshot:
 
     async def pages(self, name: str) -> AsyncIterator[list[bytes]]:
         """In the order of their ids."""
+        async for page in self._pages(name, "_id"):
+            yield [bytes(row.raw) for row in page]
+
+    async def owned_pages(self, name: str) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """Those of a user stand together."""
+        path = BY_NAME[name].owner_field
+        by_owner = [
+            spec.name
+            for spec in INDEXES.get(name, ())
+            if spec.keys[0][0] == path and not spec.only and not spec.weights
+        ]
+        async for page in self._pages(name, path, hint=by_owner[0] if by_owner else None):
+            yield [(_owner_of(row, path), bytes(row.raw)) for row in page]
+
+    async def _pages(
+        self, name: str, order: str, hint: str | None = None
+    ) -> AsyncIterator[list[RawBSONDocument]]:
         rows = self._database.collection(name).with_options(codec_options=RAW)
-        page: list[bytes] = []
+        page: list[RawBSONDocument] = []
+        size = 0
         with translated():
-            found = rows.find({}, sort=[("_id", 1)], batch_size=PAGE, session=self._session)
+            found = rows.find(
+                {}, sort=[(order, 1)], batch_size=PAGE, session=self._session, hint=hint
+            )
             async with found as cursor:
                 async for row in cursor:
-                    page.append(bytes(row.raw))
-                    if len(page) == PAGE:
+                    page.append(row)
+                    size += len(row.raw)
+                    if len(page) == PAGE or size >= PAGE_BYTES:
                         yield page
-                        page = []
+                        page, size = [], 0
         if page:
             yield page
+
+
+def _owner_of(row: RawBSONDocument, path: str) -> str:
+    """Empty: nobody."""
+    value: Any = row
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) else ""
 
 
 class MongoBackups:
@@ -51,6 +83,7 @@ class MongoBackups:
     def __init__(self, settings: MongoSettings) -> None:
         self._settings = settings
         self._database = MongoDatabase(settings)
+        self.user_keys = MongoUserKeys(self._database)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[MongoSnapshot]:

@@ -42,6 +42,7 @@ TURNS = "turns"
 MODEL_WINDOWS = "model_windows"
 HOLDS = "legal_holds"
 DAYS = "daily_metrics"
+BACKUP_KEYS = "backup_keys"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -426,6 +427,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     API_KEYS: (index("key_hash", "key_hash", unique=True), index("principal", "principal")),
     DAYS: (index("day", "day", unique=True), index("day_expiry", "at", ttl_s=DAYS_TTL_S)),
     HOLDS: (index("held_user", "user_id", unique=True),),
+    BACKUP_KEYS: (index("sealed_user", "user_id"),),
     ENDED_TOKENS: (index("token_expiry", "expires_at", ttl_s=0),),
     IDEMPOTENCY: (
         index("user_route_key", "user_id", "route", "key", unique=True),

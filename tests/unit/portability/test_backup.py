@@ -19,53 +19,7 @@ from rayapp.portability.files import UNFINISHED, Files
 from rayapp.portability.rules.archive import BadArchive
 from rayapp.storage.backup_files import FolderBackups, UrlBackups, open_backups
 from tests.support.clock import FakeClock
-
-
-class InMemoryBackups:
-    """Implements `portability.backup.Backups`; `fail_at`: a write that raises, as a death would."""
-
-    names = ("memory_items", "events")
-
-    def __init__(self) -> None:
-        self.rows: dict[str, dict[object, bytes]] = {name: {} for name in self.names}
-        self.fail_at: int | None = None
-
-    def add(self, name: str, *ids: int) -> None:
-        for one in ids:
-            self.rows[name][one] = bson.encode({"_id": one, "text": f"דנה {one}"})
-
-    @contextlib.asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[InMemoryBackups]:
-        yield self
-
-    @contextlib.asynccontextmanager
-    async def scratch(self, name: str) -> AsyncIterator[InMemoryBackups]:
-        yield type(self)()
-
-    async def prepare(self) -> None:
-        """Nothing to create."""
-
-    async def total(self) -> int:
-        return sum(map(len, self.rows.values()))
-
-    async def empty(self) -> None:
-        for rows in self.rows.values():
-            rows.clear()
-
-    async def load(self, name: str, rows: Iterable[bytes]) -> None:
-        for row in rows:
-            if self.fail_at is not None and await self.total() >= self.fail_at:
-                raise ConnectionError
-            self.rows[name][bson.decode(row)["_id"]] = row
-
-    async def finds(self, memory: bytes) -> bool | None:
-        doc = bson.decode(memory)
-        return self.rows["memory_items"].get(doc["_id"]) == memory
-
-    async def pages(self, name: str) -> AsyncIterator[list[bytes]]:
-        rows = [row for _, row in sorted(self.rows[name].items(), key=lambda one: str(one[0]))]
-        for start in range(0, len(rows), 2):
-            yield rows[start : start + 2]
+from tests.support.stores.backups import InMemoryBackups
 
 
 class Deaf(InMemoryBackups):
@@ -107,7 +61,7 @@ async def test_a_backup_comes_back_as_it_was(
     made, manifest = await service.create()
     assert service.manifest(made.name) == manifest
     verified = await service.verify(made.name)
-    assert (verified.manifest.rows, verified.searches) == (8, 7)
+    assert (verified.restored.rows, verified.searches) == (8, 7)
     database.add("memory_items", 99)
     with pytest.raises(Conflict, match="not empty"):
         await service.restore(made.name)
