@@ -33,6 +33,7 @@ from rayapp.search.rules.ranking import (
 )
 from rayapp.search.rules.recipes import Recipe, parse_recipe
 from tests.support.builders import an_item
+from tests.unit.graphs.rules import rows
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 RECIPE = Recipe(name="test")
@@ -40,40 +41,18 @@ RECIPE = Recipe(name="test")
 
 def a_node(label: str, *memory_ids: str, quality: float = 1.0, mentions: int = 0) -> ContentNode:
     mentions = mentions or len(memory_ids)
-    return ContentNode(
-        node_id=label,
-        label=label,
-        type="entity",
-        mentions=mentions,
-        quality_sum=quality * mentions,
-        first_seen_at=NOW,
-        last_seen_at=NOW,
-        memory_ids=memory_ids,
-    )
+    total = quality * mentions
+    return rows.node(label, mentions=mentions, quality_sum=total, memory_ids=memory_ids)
 
 
 def an_action(
     tier: Tier, action: str = "search_memory", *, context: str = "docker", **counts: int
 ) -> ActionRow:
-    counters = Counters(uses=sum(counts.values()), **counts)
-    return ActionRow(
-        context_type=context,
-        action=action,
-        tier=tier,
-        counters=counters,
-        first_used_at=NOW,
-        last_used_at=NOW,
-    )
+    return rows.action(context, action, rows.counted(**counts), tier)
 
 
 def a_solution(item: MemoryItem, count: int = 1) -> KnownSolution:
-    return KnownSolution(
-        problem_hash="p",
-        memory_id=item.memory_id,
-        point_id=item.point_id,
-        success_count=count,
-        last_used_at=NOW,
-    )
+    return rows.solution(item, "p", count)
 
 
 def a_book(doc_id: str, **counts: int) -> DocumentEffect:
