@@ -103,16 +103,7 @@ async def example_world() -> Harness:
     await add_books(world)
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     await keys.create("shop", user_id=None, scopes=["admin"], org_id="acme")
-    world.services = replace(
-        world.services,
-        completions=CompletionsService(
-            world.services.hooks,
-            Endpoint(),
-            world.services.models,
-            table=world.services.tools.table,
-            runtime=world.runtime,
-        ),
-    )
+    complete_with_endpoint(world)
     await world.services.storage_report.roll_up()
     return world
 
@@ -136,6 +127,18 @@ class Endpoint(ChatEndpoint):
 
     async def models(self) -> list[dict[str, Any]]:
         return [{"id": self.model, "object": "model"}]
+
+
+def complete_with_endpoint(world: Harness) -> None:
+    """Let the world's completions ask an `Endpoint`."""
+    completions = CompletionsService(
+        world.services.hooks,
+        Endpoint(),
+        world.services.models,
+        table=world.services.tools.table,
+        runtime=world.runtime,
+    )
+    world.services = replace(world.services, completions=completions)
 
 
 async def add_books(world: Harness) -> None:

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -25,13 +24,12 @@ from rayapp.api.app import ROUTES
 from rayapp.api.auth import MCP, OF_ONE_USER, ROUTE_SCOPES
 from rayapp.api.openapi import examples as bodies
 from rayapp.api.route import Route
-from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.tools.rules.definitions import TOOLS_BY_NAME
 from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import Settings
 from rayapp.documents.service import CLAIM_S
 from rayapp.portability import erasure
-from tests.support.example_world import GARDEN, WAITING, Endpoint, garden
+from tests.support.example_world import GARDEN, WAITING, complete_with_endpoint, garden
 from tests.support.examples import examples
 from tests.support.harness import AT_ONCE, Harness, backup_folder
 from tests.unit.api.serving import client_of
@@ -69,14 +67,7 @@ class World:
 
     async def open(self, names: Sequence[str | None], stack: AsyncExitStack) -> World:
         world = self.harness
-        completions = CompletionsService(
-            world.services.hooks,
-            Endpoint(),
-            world.services.models,
-            table=world.services.tools.table,
-            runtime=world.runtime,
-        )
-        world.services = replace(world.services, completions=completions)
+        complete_with_endpoint(world)
         keys = ApiKeyService(self.harness.services.api_keys, clock=self.harness.clock, cache_s=0)
         for org_id in names:
             secret, _ = await keys.create(
