@@ -166,7 +166,7 @@ class Stack:
 
 
 @asynccontextmanager
-async def stack(folder: Path) -> AsyncIterator[Stack]:
+async def stack(folder: Path, **overrides: Any) -> AsyncIterator[Stack]:
     """Empty at first; both folders stay."""
     mongo, engine = folder / "mongo", folder / "engine"
     mongo.mkdir(parents=True)
@@ -177,6 +177,7 @@ async def stack(folder: Path) -> AsyncIterator[Stack]:
             folder / "data",
             mongo=server.settings(DATABASE).model_dump(),
             backup={"dir": folder / "archives"},
+            **overrides,
         )
         stores = Stores(settings)
         await stores.items.ensure_schema()
