@@ -31,7 +31,7 @@ from tests.bench.erasure_proof import MEMORY, Stack, erase, stack
 from tests.bench.portability import Table, conversations
 from tests.bench.texts import facts
 from tests.support.archive_contract import opened, rows_of
-from tests.support.archive_world import ArchiveWorld, ask, fill
+from tests.support.archive_world import ArchiveWorld, fill
 
 BACKUP = f"{MEMORY}/backup"
 ALL = ",".join(Kind)
@@ -90,10 +90,10 @@ class RoundTrip:
         """One with no stage skipped, as a machine with other work does when the time is up."""
         async with self._world(name).http() as http:
             for _ in range(TRIES):
-                found = await ask(http, "POST", f"{MEMORY}/search", query)
-                if not found["degraded"]:
+                answer = await http.post(f"{MEMORY}/search", json=query)
+                if answer.is_success and not (found := answer.json())["degraded"]:
                     return [(one["memory_id"], one["content"]) for one in found["results"]]
-        raise AssertionError(f"A search is always degraded: {found['degraded']}.")
+        raise AssertionError(f"No search was whole; the last one: {answer.status_code}")
 
     async def export(self, when: str) -> Counter[str]:
         """Rows by collection."""
