@@ -16,6 +16,8 @@ OWNER_ID_PATTERN = re.compile(r"^([A-Za-z0-9._-]{1,64}/)?[A-Za-z0-9._:@-]{1,128}
 
 
 SYSTEM_USER = "system"
+# Whom a process asks for before it takes requests.
+WARM_UP_USER = "rayapp:warm-up"
 
 
 def owner_id(org_id: str | None, user_id: str) -> str:

@@ -15,6 +15,7 @@ from jobs import backup as job
 from rayapp.container.bootstrap import Stores
 from rayapp.container.leader_tasks import user_keys_tasks
 from rayapp.core.errors import Conflict
+from rayapp.core.ids import WARM_UP_USER
 from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BackupSettings, Settings
 from rayapp.portability.backup import BackupManifest, BackupService
@@ -265,5 +266,7 @@ def test_the_commands_bring_a_lost_machine_back_and_say_what_is_unreadable(
         assert unreadable in said("new", "restore", older, *place, "--replace", "DELETE")
         assert list(counts["new"].find()) == planted[1:]
         said("lost", "create", *place)  # not sealed: the newest one
+        warm_up = {"receipt_id": "a start", "user_id": WARM_UP_USER}
+        client["empty"]["receipts"].insert_one(warm_up)
         assert "2 rows are back" in said("empty", *restore)
         assert list(client["empty"]["memory_deletions"].find({}, sort=[("_id", 1)])) == planted

@@ -18,6 +18,7 @@ from rayapp.api.services import Services
 from rayapp.container.services import Container
 from rayapp.core.breaker import BreakerState
 from rayapp.core.errors import RayappError
+from rayapp.core.ids import WARM_UP_USER
 from rayapp.core.settings.model import Settings
 from rayapp.memory.scope import ReadScope
 from rayapp.search.receipts import GroupedReceipts
@@ -28,8 +29,7 @@ from rayapp.serve.handles import HandleReranker
 log = logging.getLogger("rayapp.search")
 # How often a lost index is noticed, seconds.
 WATCH_S = 1.0
-# Owns nothing: a search for it warms every code path and finds nothing.
-WARM_UP_USER = "rayapp:warm-up"
+# A search for a user who owns nothing warms every code path and finds nothing.
 WARM_UP_QUERIES = ("warm up", "חימום המערכת")
 
 

@@ -9,6 +9,7 @@ from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 from pymongo.asynchronous.client_session import AsyncClientSession
 
+from rayapp.core.ids import WARM_UP_USER
 from rayapp.core.settings.model import MongoSettings
 from rayapp.memory.item import Status
 from rayapp.portability.rules.collections import BY_NAME, COLLECTIONS, ITEMS
@@ -107,10 +108,11 @@ class MongoBackups:
         await self._database.ensure_schema()
 
     async def total(self) -> int:
-        """Documents of all collections of a backup."""
+        """Documents of all collections of a backup, but what a start leaves by itself."""
+        where = {"user_id": {"$ne": WARM_UP_USER}}
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             return sum(
-                [await self._database.collection(name).count_documents({}) for name in self.names]
+                [await self._database.collection(one).count_documents(where) for one in self.names]
             )
 
     async def empty(self) -> None:
