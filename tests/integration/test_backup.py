@@ -76,6 +76,28 @@ async def test_a_backup_comes_back_as_it_was(
     assert await rows(database) == before
 
 
+async def test_a_machine_without_users_is_empty_whatever_the_service_wrote(
+    world: ArchiveWorld, service: BackupService, database: MongoDatabase
+) -> None:
+    """A new machine that waited: today's row, an operator's key, the receipts of its start."""
+    await fill(world)
+    day, keys = database.collection("daily_metrics"), database.collection("api_keys")
+    await day.insert_one({"_id": "old", "day": "2026-01-02", "searches": 7})
+    made, _ = await service.create()
+    before = await rows(database)
+    for name in MongoBackups.names:
+        await database.collection(name).delete_many({})
+    await day.insert_one({"_id": "new", "day": "2026-01-02", "searches": 0})
+    await keys.insert_one({"_id": "mine", "key_hash": "h", "principal": "ops"})
+    receipts = database.collection("receipts")
+    await receipts.insert_one({"receipt_id": "a start", "user_id": WARM_UP_USER})
+    await service.restore(made.name)
+    assert await keys.find_one({"_id": "mine"}) is not None
+    await keys.delete_one({"_id": "mine"})
+    await receipts.delete_one({"receipt_id": "a start"})
+    assert await rows(database) == before
+
+
 async def test_what_is_written_meanwhile_is_in_none_or_in_all_of_it(
     world: ArchiveWorld, service: BackupService, database: MongoDatabase
 ) -> None:

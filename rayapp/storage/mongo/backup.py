@@ -8,11 +8,12 @@ import pymongo
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import BulkWriteError
 
 from rayapp.core.ids import WARM_UP_USER
 from rayapp.core.settings.model import MongoSettings
 from rayapp.memory.item import Status
-from rayapp.portability.rules.collections import BY_NAME, COLLECTIONS, ITEMS
+from rayapp.portability.rules.collections import BY_NAME, COLLECTIONS, ITEMS, Owner
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import INDEXES
@@ -23,6 +24,9 @@ RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument
 # Documents of one page, and bytes after which it ends before.
 PAGE, PAGE_BYTES = 1_000, 8 << 20
 NAMES = tuple(one.name for one in COLLECTIONS if one.backed_up)
+OF_USERS = tuple(one.name for one in COLLECTIONS if one.backed_up and one.owner is Owner.USER)
+# The server's code for a second row with the key of a unique index.
+CLASH = 11000
 
 
 class MongoSnapshot:
@@ -108,11 +112,12 @@ class MongoBackups:
         await self._database.ensure_schema()
 
     async def total(self) -> int:
-        """Documents of all collections of a backup, but what a start leaves by itself."""
+        """Documents of users, but what a start leaves by itself. What the service keeps of its own,
+        a row per day or the key of an operator, does not make a new machine a used one."""
         where = {"user_id": {"$ne": WARM_UP_USER}}
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             return sum(
-                [await self._database.collection(one).count_documents(where) for one in self.names]
+                [await self._database.collection(one).count_documents(where) for one in OF_USERS]
             )
 
     async def empty(self) -> None:
@@ -121,14 +126,24 @@ class MongoBackups:
                 await self._database.collection(name).delete_many({})
 
     async def load(self, name: str, rows: Iterable[bytes]) -> None:
-        """Write documents; those that are there (a repeat) are replaced."""
+        """Write documents; those that are there (a repeat) are replaced, and so is one with the
+        same unique key, such as today's row of the service."""
         writes: list[Any] = [
             pymongo.ReplaceOne({"_id": doc["_id"]}, doc, upsert=True)
             for doc in map(RawBSONDocument, rows)
         ]
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            if writes:
-                await self._database.collection(name).bulk_write(writes, ordered=False)
+            if not writes:
+                return
+            target = self._database.collection(name)
+            try:
+                await target.bulk_write(writes, ordered=False)
+            except BulkWriteError as error:
+                refused = error.details["writeErrors"]
+                if any(one["code"] != CLASH for one in refused):
+                    raise
+                await target.delete_many({"$or": [one["keyValue"] for one in refused]})
+                await target.bulk_write(writes, ordered=False)
 
     async def pages(self, name: str) -> AsyncIterator[list[bytes]]:
         async for page in MongoSnapshot(self._database, None).pages(name):
