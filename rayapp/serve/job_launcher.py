@@ -26,7 +26,7 @@ RETRY_AFTER_S = 5.0
 # A cluster that does not answer within this is away, seconds.
 TIMEOUT_S = 30.0
 # Last parts of the settings that name a server or a key: a URI may hold a password.
-SECRETS = frozenset({"URI", "URL", "BASE_URL", "API_KEY", "SESSION_SECRET"})
+SECRETS = frozenset({"URI", "URL", "BASE_URL", "API_KEY", "SESSION_SECRET", "USER_KEYS"})
 
 
 class RayJobLauncher:
