@@ -15,6 +15,9 @@ from rayapp.core.errors import StoreFull
 # A state is left at 1.25 times the bound at which it was entered: what one checkpoint of MongoDB
 # gives back and takes again is less (measured).
 MARGIN = 1.25
+# Down to this share of the reserve the index takes in what was stored. A part of its own, because a
+# state is left by what one process has seen: what one process still accepts, another must index.
+INDEX_SHARE = 2
 # Below this share of the reserve nothing at all is written, deletions neither, and a server that
 # ended is not started again: it would only end once more.
 LAST_SHARE = 4
@@ -47,6 +50,10 @@ class DiskLimits:
         bulk = max(self.bulk_bytes, self.min_bytes)
         warn = max(self.warn_bytes, bulk)
         return (DiskState.FULL, self.min_bytes), (DiskState.TIGHT, bulk), (DiskState.LOW, warn)
+
+    @property
+    def index_bytes(self) -> int:
+        return self.min_bytes // INDEX_SHARE
 
     @property
     def last_bytes(self) -> int:
@@ -128,6 +135,12 @@ class DiskSpace:
         """Whether writes are refused now."""
         found = self.look()
         return found is not None and found.state is DiskState.FULL
+
+    @property
+    def full_for_index(self) -> bool:
+        """Whether the index takes in nothing now."""
+        found = self.look()
+        return found is not None and found.free_bytes < self._limits.index_bytes
 
     @property
     def exhausted(self) -> bool:

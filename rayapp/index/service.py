@@ -118,9 +118,9 @@ class IndexingService:
         """Index one claimed batch; the number of items worked on, 0 when nothing is due.
 
         Nothing is claimed while a job moves the alias: the wait is seconds, and is the queue's.
-        Nor on a full disk, where the index would take what MongoDB needs to stay up.
+        Nor on a disk so full that the index would take what MongoDB needs to stay up.
         """
-        if self.runtime.disk.full or await held(self.leases):
+        if self.runtime.disk.full_for_index or await held(self.leases):
             return 0
         items = await self.store.claim(
             token=self.runtime.process,

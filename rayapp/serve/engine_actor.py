@@ -50,7 +50,7 @@ class VectorEngineActor:
     async def call(self, method: str, args: tuple[Any, ...], timeout_s: float) -> Any:
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush_forever())
-        if (method in GROWS or not self._engine.is_open) and self._disk.full:
+        if (method in GROWS or not self._engine.is_open) and self._disk.full_for_index:
             # Its files are mapped into memory: a page without room on the disk kills the process.
             raise IndexDown(
                 f"The disk of {self._disk.folder} is full: free space on it and the index goes on.",

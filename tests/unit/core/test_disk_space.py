@@ -130,9 +130,19 @@ def test_what_frees_room_is_let_through_until_the_reserve_is_nearly_gone() -> No
         disk.check(frees=True)
 
 
+def test_the_index_goes_on_with_half_of_the_reserve_whatever_was_seen_before() -> None:
+    free = [0]
+    disk = space(free)
+    assert disk.full_for_index
+    free[0] = 99
+    assert disk.full_for_index
+    free[0] = 100
+    assert (disk.full, disk.full_for_index) == (True, False)
+
+
 def test_data_on_another_machine_are_not_looked_at() -> None:
     ELSEWHERE.check()
-    assert (ELSEWHERE.look(), ELSEWHERE.full, ELSEWHERE.exhausted) == (None, False, False)
+    assert (ELSEWHERE.look(), ELSEWHERE.full, ELSEWHERE.full_for_index) == (None, False, False)
 
 
 def test_without_a_reserve_nothing_is_refused() -> None:
