@@ -14,6 +14,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.rules.diversification import (
     BLOCK,
     PER_DATASET,
+    collapse,
     dataset_of,
     is_mixed,
     with_quotas,
@@ -176,3 +177,28 @@ def test_a_dataset_is_shown_before_its_resources(items: list[MemoryItem], guesse
             seen.add(name)
         elif name in heads:
             assert name in seen
+
+
+WORDS = st.lists(st.sampled_from([f"w{number}" for number in range(12)]), max_size=12)
+
+
+@given(st.lists(WORDS, max_size=8), st.sampled_from((0.5, 0.8, 0.9, 1.0)))
+def test_texts_stand_for_each_other_from_the_similarity_on(
+    texts: list[list[str]], similarity: float
+) -> None:
+    """By all words of both, whatever is left out beforehand."""
+    items = [
+        an_item(memory_id=str(n), text=" ".join(words), content_hash=str(n))
+        for n, words in enumerate(texts)
+    ]
+    faces: dict[int, list[str]] = {}
+    for index, words in enumerate(map(set, texts)):
+        for face, stands_for in faces.items():
+            other = set(texts[face])
+            if words | other and len(words & other) / len(words | other) >= similarity:
+                stands_for.append(str(index))
+                break
+        else:
+            faces[index] = []
+    kept = collapse(items, similarity=similarity, wanted=20, may_collapse=lambda _a, _b: True)
+    assert {one.index: list(one.collapsed_ids) for one in kept} == faces
