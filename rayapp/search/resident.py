@@ -44,10 +44,11 @@ log = logging.getLogger("rayapp.search")
 # A write is noted before it is done: what it names is read again for this long, more than a write
 # may take. Not of a note that says that it is done: then it is read once more.
 SETTLE_S = 15.0
-# Notes of one look, and memories that a search reads again, 0.04 ms each. Of a user of whom more
+# Notes of one look, and memories that a search reads again, 0.04 ms each, with new vectors up to
+# 1 ms while the engine takes in many. Of a user of whom more
 # was written just now the view is brought up to date beside searches, which ask the index
 # meanwhile; from `MOST_BEHIND` on it is made anew.
-MOST_CHANGES, MOST_POINTS, MOST_BEHIND = 500, 300, 5_000
+MOST_CHANGES, MOST_POINTS, MOST_BEHIND = 500, 100, 5_000
 # Memories that wait for the index, whose words are read here: 0.2 ms each, a long text 8 ms. After
 # an import the index answers until it has caught up.
 MOST_WAITING = 100

@@ -28,7 +28,7 @@ from rayapp.client import Memory, MemoryClient
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import percentile
 from tests.bench.arguments import bench_parser, positive, positive_number
-from tests.bench.document_readers import LINES, SAME_TEXT, pages_of, paragraphs_of
+from tests.bench.document_readers import LINES, SAME_TEXT, pages_of, paragraphs_of, real_documents
 from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.faults import stack_of
 from tests.bench.texts import facts
@@ -99,11 +99,11 @@ async def filled(client: MemoryClient, arguments: argparse.Namespace) -> list[tu
 def paragraphs(known: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Headings and texts without end, no two alike: what pages repeat is left out as a header."""
     random_ = random.Random(7)
+    # Words of all of them: pages of the same words would be compared as near-duplicates.
+    words = [word for _, body in known for word in body.split()]
     for number in count(1):
         heading, body = known[number % len(known)]
-        words = body.split()
-        random_.shuffle(words)
-        yield f"{heading} {number}", " ".join(words)
+        yield f"{heading} {number}", " ".join(random_.choices(words, k=len(body.split())))
 
 
 async def measured(url: str, arguments: argparse.Namespace, pdf: Path, line: str) -> dict[str, Any]:
@@ -166,8 +166,7 @@ def table(report: dict[str, Any]) -> Table:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    folder = Path(os.environ["RAYAPP_REALDATA"]) / "documents"
-    known = paragraphs_of((folder / "he" / SAME_TEXT).read_text(encoding="utf-8"))
+    known = paragraphs_of((real_documents() / "he" / SAME_TEXT).read_text(encoding="utf-8"))
     texts = list(islice(paragraphs(known), LINES * arguments.pages // 2))
     pages = list(islice(pages_of(texts), arguments.pages))
     assert len(pages) == arguments.pages

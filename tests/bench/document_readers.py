@@ -16,6 +16,7 @@ import multiprocessing
 import os
 import re
 import resource
+import sys
 import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,10 +28,11 @@ from xml.sax.saxutils import escape
 from rich.console import Console
 from rich.table import Table
 
-from rayapp.core.errors import RayappError
+from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.documents.reading import ReadLimits, read_document
 from rayapp.documents.records import BlockKind, Extracted
 from tests.bench.arguments import bench_parser, positive
+from tests.bench.ending import DONE, exit_code_of
 from tests.support import office_files as files
 from tests.support.pdf_files import drawn_pdf
 
@@ -220,12 +222,24 @@ def english_of(page: bytes) -> Iterator[tuple[str, str]]:
             yield heading, " ".join(block.text.split())
 
 
+def real_documents() -> Path:
+    """Raises InvalidInput: no folder was named, or it holds none."""
+    folder = Path(os.environ.get("RAYAPP_REALDATA", "")) / "documents"
+    if not (folder / "he" / SAME_TEXT).is_file():
+        raise InvalidInput("Set RAYAPP_REALDATA to the folder of the evaluation sets.")
+    return folder
+
+
 def main() -> None:
+    sys.exit(exit_code_of(_main))
+
+
+def _main() -> int:
     parser = bench_parser("document_readers", __doc__)
     parser.add_argument("--pages", type=positive, default=500, help="of the long PDF")
     parser.add_argument("--only", default="", help="files with this in their name")
     options = parser.parse_args()
-    folder = Path(os.environ["RAYAPP_REALDATA"]) / "documents"
+    folder = real_documents()
     known = paragraphs_of((folder / "he" / SAME_TEXT).read_text(encoding="utf-8"))
     english = list(english_of((folder / "en" / ENGLISH).read_bytes()))
     cases = [*corpus(folder), *made(known, "he"), *made(english, "en")]
@@ -234,6 +248,7 @@ def main() -> None:
     print_rows(rows)
     if options.out:
         options.out.write_text(json.dumps([asdict(row) for row in rows], ensure_ascii=False))
+    return DONE
 
 
 def print_rows(rows: Sequence[Row]) -> None:
