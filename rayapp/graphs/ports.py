@@ -31,6 +31,9 @@ class GraphStore(Protocol):
     async def top_routing(self, scope: ReadScope, limit: int) -> list[records.RoutingRow]:
         """The concepts seen last, newest first."""
 
+    async def is_empty(self, scope: ReadScope) -> bool:
+        """Whether nothing was learned of the user: every settled outcome leaves an action row."""
+
     async def top_nodes(self, scope: ReadScope, limit: int) -> list[records.ContentNode]:
         """By average quality, then mentions, then id."""
 

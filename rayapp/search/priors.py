@@ -78,7 +78,7 @@ class PriorsService:
             async with asyncio.timeout(deadline.limit(self._settings.priors_timeout_s)):
                 if self._suspects.holds(scope.user_id, now):
                     found, bare = await asyncio.gather(
-                        self._read(scope, question), is_bare(self._graphs, scope)
+                        self._read(scope, question), self._graphs.is_empty(scope)
                     )
                     if bare:
                         self._empty.add(scope.user_id, now)
@@ -95,14 +95,6 @@ class PriorsService:
             context_type=question.context_type,
             problem_hash=question.problem,
         )
-
-
-async def is_bare(graphs: GraphStore, scope: ReadScope) -> bool:
-    """Whether the user has no graph at all; every settled outcome leaves an action row."""
-    actions, nodes = await asyncio.gather(
-        graphs.actions(scope, context_type=None, limit=1), graphs.top_nodes(scope, 1)
-    )
-    return not actions and not nodes
 
 
 class PriorsRead:

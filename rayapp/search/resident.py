@@ -34,7 +34,6 @@ from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import Change, ChangeLog, Changes, MemoryStore
 from rayapp.memory.rules.filtering import is_coming
 from rayapp.memory.scope import ItemFilter, ReadScope
-from rayapp.search.priors import is_bare
 from rayapp.search.rules.view import Row, UserView
 from rayapp.search.tracing import Trace
 from rayapp.text.analyser import Analyser
@@ -64,7 +63,8 @@ SMALL, LATER_S = 100, 0.1
 # one of whom much is being written.
 LARGE_S, DRIFT_S, RETRY_S = 600.0, 60.0, 5.0
 # Points read at once, and rows made on the event loop rather than in a thread.
-BATCH, INLINE_ROWS = 256, 1_000
+# Beside searches they are few: the event loop is theirs.
+BATCH, BESIDE, INLINE_ROWS = 256, 32, 1_000
 # Views made at once, beside searches.
 BUILDS = 2
 MOST_COLD = 100_000
@@ -247,8 +247,8 @@ class ResidentViews:
         ids = list(points)
         async with held.lock:
             # Whoever reads last writes last: no search lays an older state over a newer one.
-            for begin in range(0, len(ids), BATCH):
-                if not await self._apply(held, user_id, frozenset(ids[begin : begin + BATCH])):
+            for begin in range(0, len(ids), BESIDE):
+                if not await self._apply(held, user_id, frozenset(ids[begin : begin + BESIDE])):
                     self._forget(user_id, held)
                     return False
         held.see(look)
@@ -316,7 +316,7 @@ class ResidentViews:
         most = self._settings.search.resident_max_items
         scope = ReadScope(user_id, include_shared=False)
         items, bare = await asyncio.gather(
-            self._store.searchable(scope, most), is_bare(self._graphs, scope)
+            self._store.searchable(scope, most), self._graphs.is_empty(scope)
         )
         if items is None:
             self._cold[user_id] = now + LARGE_S

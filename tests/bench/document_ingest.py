@@ -2,10 +2,10 @@
 
     python -m tests.bench.document_ingest --pages 500 --out ingest.json
 
-Starts a stack of its own (or takes that of --data-dir), stores memories of several users, searches
-at a steady pace, sends a PDF in Hebrew (RAYAPP_REALDATA/documents) and goes on until it can be
-asked about, then asks for a line of its middle. Exit codes: 0 done, 2 bad arguments, 3 above a bar,
-4 the stack did not start.
+Starts a stack of its own (or takes that of --data-dir), stores memories of several users, who
+search at a steady pace, sends a PDF in Hebrew (RAYAPP_REALDATA/documents) and goes on until it can
+be asked about, then asks for a line of its middle. Exit codes: 0 done, 2 bad arguments, 3 above a
+bar, 4 the stack did not start.
 """
 
 import argparse
@@ -40,6 +40,9 @@ SEARCH = "/api/memory/search"
 DONE_S, SLOWER = 60.0, 1.5
 WARM_S, QUIET_S = 5.0, 30.0
 BATCH = 100
+OWNER = "reader-0"
+
+Took = tuple[str, float]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -54,32 +57,48 @@ def parser() -> argparse.ArgumentParser:
 
 
 class Searches:
-    """One client that asks at a steady pace, and what each answer took."""
+    """Users who ask at a steady pace, each on a connection of their own, and what each answer took:
+    (user, milliseconds from when the question was due)."""
 
     def __init__(self, url: str, questions: Sequence[tuple[str, str]], rate: float) -> None:
-        self._connection = Connection(url)
+        self._people = {user: _Person(url, user) for user, _ in questions}
         self._questions, self._rate = questions, rate
-        self.took_ms: list[float] = []
-        self.failed = 0
 
-    async def run(self, ended: asyncio.Event) -> list[float]:
-        """Ask until `ended`; milliseconds from when a question was due."""
-        self.took_ms, due, number = [], time.perf_counter(), 0
-        while not ended.is_set():
-            user_id, question = self._questions[number % len(self._questions)]
-            body = orjson.dumps({"query": question, "limit": 10})
-            status, _ = await self._connection.call("POST", SEARCH, body, user_id)
-            self.failed += status != 200
-            self.took_ms.append((time.perf_counter() - due) * 1000)
-            number += 1
-            due = max(due + 1 / self._rate, time.perf_counter() - 1.0)
+    @property
+    def failed(self) -> int:
+        return sum(one.failed for one in self._people.values())
+
+    async def run(self, ended: asyncio.Event) -> list[Took]:
+        """Ask until `ended`, and wait for what was asked."""
+        begun, asked = time.perf_counter(), []
+        for number in count():
+            due = begun + number / self._rate
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
-        return self.took_ms
+            if ended.is_set():
+                break
+            user, question = self._questions[number % len(self._questions)]
+            asked.append(asyncio.create_task(self._people[user].ask(question, due)))
+        return await asyncio.gather(*asked)
 
-    async def run_for(self, seconds: float) -> list[float]:
+    async def run_for(self, seconds: float) -> list[Took]:
         ended = asyncio.Event()
         asyncio.get_running_loop().call_later(seconds, ended.set)
         return await self.run(ended)
+
+
+class _Person:
+    """Asks one question after the other."""
+
+    def __init__(self, url: str, user: str) -> None:
+        self._user, self._connection, self._turn = user, Connection(url), asyncio.Lock()
+        self.failed = 0
+
+    async def ask(self, question: str, due: float) -> Took:
+        body = orjson.dumps({"query": question, "limit": 10})
+        async with self._turn:
+            status, _ = await self._connection.call("POST", SEARCH, body, self._user)
+        self.failed += status != 200
+        return self._user, (time.perf_counter() - due) * 1000
 
 
 async def filled(client: MemoryClient, arguments: argparse.Namespace) -> list[tuple[str, str]]:
@@ -114,12 +133,12 @@ async def measured(url: str, arguments: argparse.Namespace, pdf: Path, line: str
         before = await searches.run_for(QUIET_S)
         ended, begun = asyncio.Event(), time.perf_counter()
         beside = asyncio.create_task(searches.run(ended))
-        book = await client.upload(pdf, title="A long one", user_id="reader-0")
+        book = await client.upload(pdf, title="A long one", user_id=OWNER)
         taken_s = time.perf_counter() - begun
         ended.set()
         meanwhile = await beside
         after = await searches.run_for(QUIET_S / 2)
-        found = await client.search(line, tiers=["documents"], user_id="reader-0")
+        found = await client.search(line, tiers=["documents"], user_id=OWNER)
         return {
             "pages": arguments.pages,
             "status": book.status,
@@ -128,15 +147,25 @@ async def measured(url: str, arguments: argparse.Namespace, pdf: Path, line: str
             "found": bool(found.results),
             "failed_searches": searches.failed,
             "searches": {
-                name: {
-                    "count": len(took),
-                    "p50_ms": round(percentile(took, 0.5), 1),
-                    "p95_ms": round(percentile(took, 0.95), 1),
-                    "max_ms": round(max(took), 1),
-                }
-                for name, took in (("before", before), ("beside", meanwhile), ("after", after))
+                name: summary([ms for _, ms in took])
+                for name, took in (
+                    ("before", before),
+                    ("beside", meanwhile),
+                    ("after", after),
+                    ("beside, the owner", [one for one in meanwhile if one[0] == OWNER]),
+                    ("beside, others", [one for one in meanwhile if one[0] != OWNER]),
+                )
             },
         }
+
+
+def summary(took_ms: Sequence[float]) -> dict[str, float]:
+    return {
+        "count": len(took_ms),
+        "p50_ms": round(percentile(took_ms, 0.5), 1),
+        "p95_ms": round(percentile(took_ms, 0.95), 1),
+        "max_ms": round(max(took_ms), 1),
+    }
 
 
 def misses(report: dict[str, Any]) -> list[str]:

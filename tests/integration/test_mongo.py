@@ -12,10 +12,11 @@ import pytest
 
 from rayapp.core.errors import ConfigError, RayappError, SchemaMismatch, StoreDown
 from rayapp.core.settings.model import MongoSettings
-from rayapp.memory.scope import ReadScope
+from rayapp.memory.item import Source, SourceType
+from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.mongo.database import MongoDatabase, redacted
 from rayapp.storage.mongo.index_queue import IS_PENDING
-from rayapp.storage.mongo.indexes import INDEXES, SYNC_DUE
+from rayapp.storage.mongo.indexes import INDEXES, RETIRED, SYNC_DUE
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.receipts import NEWEST, MongoReceiptStore, living
 from tests.support.builders import an_item
@@ -76,7 +77,7 @@ TTL_S = {
 }
 PARTIAL = {
     "active_text": {"status": "active"},
-    "user_pending_stored": {"index.sync_state": "pending"},
+    "user_waiting": {"index.sync_state": "pending"},
     "pending_by_user": {"index.sync_state": "pending"},
     "pending_since": {"index.sync_state": "pending"},
     "failed_by_user": {"index.sync_state": "failed"},
@@ -103,7 +104,12 @@ ITEM_KEYS = {
     "user_pinned": {"user_id": 1, "always_inject": 1, "status": 1},
     "tier_expiry": {"tier": 1, "expires_at": 1},
     "sync_due": {"index.sync_state": 1, "index.next_attempt_at": 1},
-    "user_pending_stored": {"user_id": 1, "stored_at": 1},
+    "user_waiting": {
+        "user_id": 1,
+        "stored_at": 1,
+        "source.chunk_id": 1,
+        "index.vector_hash": 1,
+    },
     "pending_by_user": {"index.sync_state": 1, "user_id": 1, "index.next_attempt_at": 1},
     "pending_since": {"index.sync_state": 1, "index.pending_since": 1},
     "failed_by_user": {"index.sync_state": 1, "user_id": 1},
@@ -173,6 +179,30 @@ class TestSchema:
         before = {name: await database.indexes(name) for name in INDEXES}
         await asyncio.gather(database.ensure_schema(), database.ensure_schema())
         assert {name: await database.indexes(name) for name in INDEXES} == before
+
+    async def test_an_index_of_an_earlier_version_goes(self, database: MongoDatabase) -> None:
+        (name, index), *_ = RETIRED
+        await database.collection(name).create_index([("user_id", 1), ("stored_at", 1)], name=index)
+        await asyncio.gather(database.ensure_schema(), database.ensure_schema())
+        assert index not in await database.indexes(name)
+
+    async def test_a_search_beside_an_ingest_reads_no_chunk_that_is_coming(
+        self, database: MongoDatabase
+    ) -> None:
+        store = MongoMemoryStore(database)
+        chunks = [
+            an_item(memory_id=f"c-{n}", source=Source(type=SourceType.DOCUMENT, chunk_id=f"c-{n}"))
+            for n in range(300)
+        ]
+        await store.insert_many([*chunks, *(an_item(memory_id=f"m-{n}") for n in range(3))])
+        rows = database.client["rayapp-test"]
+        await rows.command({"profile": 2})
+        found = await store.pending(ReadScope("dana", include_shared=False), ItemFilter(), 9)
+        await rows.command({"profile": 0})
+        assert sorted(item.memory_id for item in found) == ["m-0", "m-1", "m-2"]
+        asked = await rows["system.profile"].find_one({"command.hint": "user_waiting"})
+        assert asked is not None
+        assert asked["docsExamined"] == 3
 
     @pytest.mark.parametrize(
         ("collection", "name", "keys", "options"),

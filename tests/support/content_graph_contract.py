@@ -264,6 +264,7 @@ class ContentContract:
         assert [node.node_id for node in await graphs.top_nodes(DANA, 1)] == ["port"]
         (heaviest,) = await graphs.edges_of(DANA, ["רכב"], 1)
         assert (heaviest.source, heaviest.weight) == ("docker", 2.0)
+        assert (await graphs.is_empty(DANA), await graphs.is_empty(AMIT)) == (False, True)
         assert await graphs.edges_of(DANA, [], 9) == await graphs.edges_of(AMIT, ["רכב"], 9) == []
 
 

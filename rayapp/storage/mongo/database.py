@@ -19,7 +19,14 @@ from rayapp.core.errors import ConfigError, SchemaMismatch
 from rayapp.core.settings.model import MongoSettings
 from rayapp.storage.mongo.convert import readable
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import CHANGES, INDEXES, RECEIPTS, IndexSpec, stored_options
+from rayapp.storage.mongo.indexes import (
+    CHANGES,
+    INDEXES,
+    RECEIPTS,
+    RETIRED,
+    IndexSpec,
+    stored_options,
+)
 
 Document = dict[str, Any]
 Collection = AsyncCollection[Document]
@@ -30,6 +37,7 @@ LONG_TIMEOUT_S = 600.0
 # IndexOptionsConflict, IndexKeySpecsConflict, CannotCreateIndex (a second text index).
 INDEX_CONFLICT_CODES = frozenset({85, 86, 67})
 NAMESPACE_EXISTS = 48
+INDEX_NOT_FOUND = 27
 
 DURABLE = WriteConcern(w="majority", j=True)
 # Receipts overlap with the answer and may be lost: the primary's word is enough. A change is noted
@@ -105,6 +113,8 @@ class MongoDatabase:
                 for spec in specs:
                     await self._ensure_index(name, spec)
                 await self._check_indexes(name, specs)
+            for name, index in RETIRED:
+                await self._drop_index(name, index)
 
     async def indexes(self, name: str) -> dict[str, Mapping[str, Any]]:
         """The indexes of a collection by name, as the server describes them."""
@@ -142,6 +152,13 @@ class MongoDatabase:
             if error.code in INDEX_CONFLICT_CODES:
                 raise _mismatch(name, spec.name) from None
             raise
+
+    async def _drop_index(self, name: str, index: str) -> None:
+        try:
+            await self.collection(name).drop_index(index)
+        except OperationFailure as error:
+            if error.code != INDEX_NOT_FOUND:
+                raise
 
     async def _check_indexes(self, name: str, specs: tuple[IndexSpec, ...]) -> None:
         stored = await self.indexes(name)

@@ -366,7 +366,9 @@ class MongoBookStore:
         waits = {"index.sync_state": SyncState.PENDING.value}
         active = {"status": Status.ACTIVE.value}
         with translated():
-            return await self._items.count_documents({**_chunks(book), **active, **waits})
+            return await self._items.count_documents(
+                {**_chunks(book), **active, **waits}, hint=indexes.PENDING_BY_USER.name
+            )
 
     async def delete(self, scope: WriteScope, book_id: str, at: datetime) -> int | None:
         """The row goes last, so that a repeat finishes what a kill left."""

@@ -61,6 +61,13 @@ class GraphReads:
             self._routing, mine(scope), graph_convert.routing_row, sort=order, limit=limit
         )
 
+    async def is_empty(self, scope: ReadScope) -> bool:
+        with translated():
+            for rows in (self._actions, self._nodes):
+                if await rows.find_one(mine(scope), {"_id": 1}) is not None:
+                    return False
+        return True
+
     async def top_nodes(self, scope: ReadScope, limit: int) -> list[records.ContentNode]:
         if limit < 1:
             return []

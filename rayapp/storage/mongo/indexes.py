@@ -148,6 +148,16 @@ ACTIVE_TEXT = index(
 PENDING_BY_USER = index(
     "pending_by_user", "index.sync_state", "user_id", "index.next_attempt_at", only=PENDING_ONLY
 )
+# What a search reads of what the index has not taken up, without the chunks of a document that is
+# coming: those are told by keys alone, a book has a thousand.
+WAITING = index(
+    "user_waiting",
+    "user_id",
+    "stored_at",
+    "source.chunk_id",
+    "index.vector_hash",
+    only=PENDING_ONLY,
+)
 # The age of the oldest pending item, for the alarm on it.
 PENDING_SINCE = index("pending_since", "index.sync_state", "index.pending_since", only=PENDING_ONLY)
 # What the index owes one user, counted from keys alone. It holds
@@ -250,6 +260,9 @@ EXCHANGES_DUE = index("exchanges_due", "state", "due_at", only={"state": "waitin
 # Newest first, and one order among equal times.
 NEWEST_JOB = ("-created_at", "-job_id")
 
+# Of earlier versions.
+RETIRED = ((ITEMS, "user_pending_stored"),)
+
 INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ITEMS: (
         USER_MEMORY,
@@ -262,7 +275,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         index("user_pinned", "user_id", "always_inject", "status"),
         index("tier_expiry", "tier", "expires_at"),
         SYNC_DUE,
-        index("user_pending_stored", "user_id", "stored_at", only=PENDING_ONLY),
+        WAITING,
         PENDING_BY_USER,
         PENDING_SINCE,
         FAILED_BY_USER,

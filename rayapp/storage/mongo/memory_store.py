@@ -22,7 +22,7 @@ from rayapp.memory.rules.filtering import MANUAL_SOURCE, is_followed
 from rayapp.memory.rules.revision import queued, revised, revived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
-from rayapp.storage.mongo import convert
+from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import version_document as to_version_document
 from rayapp.storage.mongo.database import MongoDatabase, first, listed
@@ -96,11 +96,13 @@ class ItemCounts:
         return [("", "", base), *rows]
 
 
-# What the index is to take up, without chunks of documents that are coming.
-WAITS: Document = {
-    "index.sync_state": SyncState.PENDING.value,
-    "$nor": [{"source.chunk_id": {"$type": "string"}, "index.vector_hash": None}],
-}
+IS_TEXT: Document = {"$type": "string"}
+PENDING: Document = {"index.sync_state": SyncState.PENDING.value}
+# What the index is to take up, without chunks of documents that are coming (`is_coming`).
+WAITS: tuple[Document, ...] = (
+    {**PENDING, "source.chunk_id": None},
+    {**PENDING, "source.chunk_id": IS_TEXT, "index.vector_hash": IS_TEXT},
+)
 FAILED: Document = {"index.sync_state": SyncState.FAILED.value}
 TEXT_SCORE = {"$meta": "textScore"}
 
@@ -205,16 +207,17 @@ class ItemReads:
         """One query per state, because each partial index holds one state."""
         if limit < 1:
             return []
-        states = [WAITS, *([FAILED] if with_failed else [])]
-        order = [("stored_at", DESCENDING)]
+        waits, failed = indexes.WAITING.name, indexes.FAILED_BY_USER.name
+        how: dict[str, Any] = {"sort": [("stored_at", DESCENDING)], "limit": limit}
+        asked = []
+        for owned in selected(scope, where):
+            # Each state has its own bounds on the same index, and the two are merged in order.
+            states = [{**owned, **state} for state in WAITS]
+            asked.append(self._plain.find({"$or": states}, hint=waits, **how).to_list())
+            if with_failed:
+                asked.append(self._plain.find({**owned, **FAILED}, hint=failed, **how).to_list())
         with translated():
-            lists = await asyncio.gather(
-                *(
-                    self._plain.find({**owned, **state}, sort=order, limit=limit).to_list()
-                    for owned in selected(scope, where)
-                    for state in states
-                )
-            )
+            lists = await asyncio.gather(*asked)
         items = [item for docs in lists for item in convert.readable(docs, convert.from_plain)]
         return heapq.nlargest(limit, items, key=lambda item: item.stored_at)
 

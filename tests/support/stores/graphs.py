@@ -69,6 +69,10 @@ class InMemoryGraphStore:
         found.sort(key=lambda row: row.last_seen_at, reverse=True)
         return found[: max(0, limit)]
 
+    async def is_empty(self, scope: ReadScope) -> bool:
+        actions = await self.actions(scope, context_type=None, limit=1)
+        return not (actions or self._nodes_of(scope.user_id))
+
     async def top_nodes(self, scope: ReadScope, limit: int) -> list[records.ContentNode]:
         found = self._nodes_of(checked_user(scope.user_id))
         found.sort(key=lambda node: (-node.avg_quality, -node.mentions, node.node_id))
