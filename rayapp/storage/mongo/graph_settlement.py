@@ -5,7 +5,7 @@ one that lost, with a growing jittered pause, so nothing is counted twice or dro
 """
 
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Coroutine, Sequence, Set
 from typing import Any
 
 from pymongo.asynchronous.client_session import AsyncClientSession
@@ -32,6 +32,13 @@ from rayapp.storage.mongo.indexes import EDGES, FOLLOW_UP_ONLY, ITEMS, NODES, OU
 from rayapp.storage.mongo.predicates import own
 
 Document = dict[str, Any]
+Settle = Callable[[AsyncClientSession], Coroutine[Any, Any, bool]]
+# Between two notes that a user's graphs gain something, seconds. They say it to who holds a user
+# without a graph; of a book a hundred items are settled in a second, and each search would read
+# their notes.
+NOTE_S = 1.0
+# Of whom something is remembered.
+MOST_USERS = 10_000
 # A tombstone whose point is gone: nothing holds it once it counts nowhere.
 GONE: Document = {
     "status": Status.DELETED.value,
@@ -45,6 +52,7 @@ class GraphSettlement:
         self._database = database
         self._caps = settings
         self._room = Room()
+        self._noted: dict[str, float] = {}
 
     async def settle_outcomes(
         self, events: Sequence[OutcomeEvent], changes: OutcomeChanges
@@ -71,7 +79,7 @@ class GraphSettlement:
             await self._write(owner, outcome_writes(owner["user_id"], admitted), session)
             return True
 
-        return await self._database.transaction(settle)
+        return await self._settled(owner["user_id"], settle)
 
     async def settle_content(
         self, done: FollowUp, contribution: Contribution, changes: ContentChanges
@@ -105,13 +113,28 @@ class GraphSettlement:
                 await items.delete_one({"_id": doc["_id"], **GONE}, session=session)
             return True
 
-        return await self._database.transaction(settle)
+        return await self._settled(owner["user_id"], settle)
+
+    async def _settled(self, user_id: str, settle: Settle) -> bool:
+        now = time.monotonic()
+        due = now - self._noted.get(user_id, -NOTE_S) >= NOTE_S
+
+        async def work(session: AsyncClientSession) -> bool:
+            done = await settle(session)
+            if done and due:
+                await MongoChangeLog(self._database).note_graphs(user_id, session)
+            return done
+
+        done = await self._database.transaction(work)
+        if done and due:
+            if len(self._noted) > MOST_USERS:
+                self._noted.clear()
+            self._noted[user_id] = now
+        return done
 
     async def _write(
         self, owner: Document, writes: dict[str, Operations], session: AsyncClientSession
     ) -> None:
-        if writes:
-            await MongoChangeLog(self._database).note_graphs(owner["user_id"], session)
         for name, operations in writes.items():
             await self._database.collection(name).bulk_write(operations, session=session)
 
@@ -151,6 +174,7 @@ class GraphSettlement:
             one.weight < 0 for one in changes.edges
         ):
             self._room.forget(owner["user_id"])
+            self._noted.pop(owner["user_id"], None)
         new_nodes, new_edges = keys - known_nodes, pairs - known_edges
         free = self._room.free
         free_nodes = await free(nodes, owner, self._caps.max_nodes, new_nodes, session)
@@ -231,7 +255,7 @@ async def _fields(
 
 # A count of a user's 20,000 edges takes 10 ms, most of what an item owes, so it is made once for
 # many items while there is far more room than another process could use up meanwhile, or none.
-COUNT_S, SPARE, MOST_COUNTS = 10.0, 1_000, 10_000
+COUNT_S, SPARE = 10.0, 1_000
 
 
 class Room:
@@ -256,7 +280,7 @@ class Room:
         if now > until or not (left >= SPARE or left <= 0 < SPARE < cap):
             left = cap - await collection.count_documents(owner, limit=cap, session=session)
             until = now + COUNT_S
-            if len(self._counts) > MOST_COUNTS:
+            if len(self._counts) > MOST_USERS:
                 self._counts.clear()
         # Of a transaction that ends otherwise as well: then it is only counted a little earlier.
         self._counts[key] = (left - len(unknown), until)
