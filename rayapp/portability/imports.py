@@ -1,10 +1,12 @@
 """Imports: an archive is checked as a whole, then written; a repeat goes on where one ended."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
 
+from rayapp.core.cancelling import ahead
 from rayapp.core.runtime import Runtime
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import WriteScope
@@ -144,17 +146,20 @@ class ImportService:
                 continue
             counts.setdefault(collection.name, PutCounts())
             skipped = 0 if how.dry_run else lines.get(collection.name, 0)
-            async for rows in _rows(found, collection, check.known, mapping, skipped):
-                counts[collection.name] += await self._archive.put(scope, collection, rows, how)
-                lines[collection.name] = lines.get(collection.name, 0) + len(rows)
-                if how.dry_run:
-                    continue
-                late = self._clock.monotonic() >= until
-                if late or sum(lines.values()) - kept_at >= STATE_EVERY:
-                    kept_at = sum(lines.values())
-                    await self._archive.keep_state(scope, replace(state, lines=lines))
-                if late:
-                    return replace(report, counts=counts, left_out=left_out, complete=False)
+            # Rows are read while those before them are written.
+            pages = ahead(_rows(found, collection, check.known, mapping, skipped))
+            async with aclosing(pages):
+                async for rows in pages:
+                    counts[collection.name] += await self._archive.put(scope, collection, rows, how)
+                    lines[collection.name] = lines.get(collection.name, 0) + len(rows)
+                    if how.dry_run:
+                        continue
+                    late = self._clock.monotonic() >= until
+                    if late or sum(lines.values()) - kept_at >= STATE_EVERY:
+                        kept_at = sum(lines.values())
+                        await self._archive.keep_state(scope, replace(state, lines=lines))
+                    if late:
+                        return replace(report, counts=counts, left_out=left_out, complete=False)
         if not how.dry_run:
             await self._archive.keep_state(scope, replace(state, lines=lines, done=True))
         return replace(report, counts=counts, left_out=left_out)
@@ -166,7 +171,7 @@ async def _rows(
     read: ReadRow,
     mapping: UserMapping | None,
     skipped: int = 0,
-) -> AsyncIterator[list[Row]]:
+) -> AsyncGenerator[list[Row]]:
     """Some hundred rows at a time. Reading them is work: it must not hold up the loop. Raises
     BadArchive."""
     lines = enumerate(found.checked_lines(collection.name), 1)
