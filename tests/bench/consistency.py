@@ -13,7 +13,7 @@ import json
 import platform
 import tempfile
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,7 +74,7 @@ async def measured(items: int, share: float, grace_s: float) -> dict[str, Any]:
     }
 
 
-def _changed(before: dict[str, Any], after: dict[str, Any], touched: set[str]) -> int:
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any], touched: set[str]) -> int:
     """Rows or points that differ although nobody broke them."""
     keys = (before.keys() | after.keys()) - touched
     return sum(before.get(key) != after.get(key) for key in keys)

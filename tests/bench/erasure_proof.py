@@ -40,6 +40,7 @@ from rayapp.documents.reading import read_document
 from rayapp.documents.service import BookWork
 from rayapp.index.passages import PassageIndex
 from rayapp.portability.backup import BackupService
+from rayapp.storage.backup_files import FolderBackups
 from rayapp.storage.mongo.backup import MongoBackups
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
@@ -372,13 +373,13 @@ async def prove(folder: Path, report: Report, words: Sequence[Sequence[str]]) ->
         report.folder("erased", old)
         report.oplog("erased", first)
         backups = MongoBackups(first.server.settings(DATABASE))
-        made = await BackupService(backups, kept, clock).create()
+        made, _ = await BackupService(backups, FolderBackups(kept), clock).create()
         await backups.close()
         packed = report.add("erased", "a backup", in_backup(kept / made.name, report.scan))
     begun = time.monotonic()
     async with stack(new) as second:
         backups = MongoBackups(second.server.settings(DATABASE))
-        await BackupService(backups, kept, clock).restore(made.name)
+        await BackupService(backups, FolderBackups(kept), clock).restore(made.name)
         await backups.close()
         await second.world.stores.items.mark_all_pending()
         await second.work()

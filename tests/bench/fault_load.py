@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 
@@ -126,7 +126,10 @@ class FaultLoad:
         self._number += 1
         if kind == "store":
             path = "/api/memory/store"
-            body = {"text": f"fault note {self._number} of {self._user_id}", "tier": "history"}
+            body: dict[str, Any] = {
+                "text": f"fault note {self._number} of {self._user_id}",
+                "tier": "history",
+            }
         else:
             path, body = "/api/memory/search", {"query": f"fault note {self._number}", "limit": 5}
         ended, answer = await one_call(

@@ -15,8 +15,7 @@ import os
 import secrets
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -112,7 +111,7 @@ def measure(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
             report["memory_idle"] = _memory(data_dir)
         for name, phase in _phases(load, arguments).items():
             with progress.step(name, 1) as bar:
-                before = stack_cpu(data_dir) if local else Counter()
+                before = stack_cpu(data_dir) if local else {}
                 report[name] = phase()
                 # Of the warm-up as well, which asks as often in its time.
                 share = load.seconds / (load.seconds + load.warm_s)
@@ -143,12 +142,17 @@ def _phases(
 
 
 def _cpu(
-    data_dir: Path, before: Counter[str], per: float, name: str, scale: float
+    data_dir: Path, before: Mapping[str, float], per: float, name: str, scale: float
 ) -> dict[str, Any]:
     """What the stack computed since `before`, by process: `scale` times seconds, over `per`."""
-    spent = stack_cpu(data_dir) - before
-    by_process = {who: round(scale * seconds / per, 2) for who, seconds in spent.most_common()}
-    return {name: round(scale * spent.total() / per, 2), f"{name}_by_process": by_process}
+    spent = {who: now - before.get(who, 0.0) for who, now in stack_cpu(data_dir).items()}
+    by_process = {
+        who: round(scale * spent[who] / per, 2)
+        for who in sorted(spent, key=lambda who: -spent[who])
+        if spent[who] > 0
+    }
+    total = round(scale * sum(spent.values()) / per, 2)
+    return {name: total, f"{name}_by_process": by_process}
 
 
 def _memory(data_dir: Path) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Embedder:
     def __call__(self, texts: Sequence[str]) -> Vector:
         sums = self._model.sums(texts)
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
-        unit: Vector = sums / np.where(norms == 0.0, 1.0, norms)
+        unit: Vector = np.asarray(sums / np.where(norms == 0.0, 1.0, norms), dtype=np.float32)
         return unit
 
 

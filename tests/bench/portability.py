@@ -117,8 +117,8 @@ async def run(server: MongoServer, folder: Path, turns: int, users: int) -> bool
         for name in names:
             path = folder / f"{name}.zip"
             with path.open("wb") as file:
-                scope = ReadScope(name).own
-                async for chunk in world.container.exports.stream(scope, ExportRequest()):
+                own = ReadScope(name).own
+                async for chunk in world.container.exports.stream(own, ExportRequest()):
                     file.write(chunk)
             with path.open("rb") as file:
                 parts = open_zip(file, max_bytes=1 << 40).manifest.parts

@@ -1,7 +1,7 @@
 """Memory of every process of a local stack."""
 
 import contextlib
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,13 +40,13 @@ def stack_memory(data_dir: Path) -> list[ProcessMemory]:
     return sorted(rows, key=lambda row: -row.pss_mib)
 
 
-def stack_cpu(data_dir: Path) -> Counter[str]:
+def stack_cpu(data_dir: Path) -> dict[str, float]:
     """Seconds that the processes of the stack have computed so far, by what they are called.
 
     Raises:
         ConfigError: no stack runs there.
     """
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     for process in stack_processes(data_dir):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()

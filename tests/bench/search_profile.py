@@ -16,7 +16,7 @@ import pstats
 import random
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
@@ -170,7 +170,7 @@ async def calls_of(rig: SearchRig, calls: Sequence[Any], count: int) -> dict[str
 
 def replay(uri: str, commands: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Seconds of the same commands through a blocking client that decodes nothing."""
-    taken: Counter[str] = Counter()
+    taken: defaultdict[str, float] = defaultdict(float)
     options: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
     with MongoClient[dict[str, Any]](uri) as client:
         for command in commands:

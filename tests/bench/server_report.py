@@ -99,7 +99,7 @@ def _search(report: dict[str, Any]) -> Table:
     return made
 
 
-def _speed(row: dict[str, Any]) -> tuple[str, str, str, str]:
+def _speed(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         f"{row['p50_ms']:.2f}",
         f"{row['p95_ms']:.2f}",

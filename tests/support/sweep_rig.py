@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +127,7 @@ async def drained(service: IndexingService) -> None:
         pass
 
 
-def kinds_of(broken: dict[Drift, Sequence[str]]) -> dict[str, int]:
+def kinds_of(broken: Mapping[Drift, Sequence[str]]) -> dict[str, int]:
     """How many there are of each kind, as reports say it."""
     return {kind.value: len(ids) for kind, ids in broken.items()}
 
