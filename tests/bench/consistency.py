@@ -49,13 +49,13 @@ async def measured(items: int, share: float, grace_s: float) -> dict[str, Any]:
         async with SweepRig.opened(Path(folder), consistency={"grace_s": grace_s}) as rig:
             scan, index = rig.container.stores.scan, rig.container.index
             await watch("fill", rig.fill(items))
-            before = await everything(scan, index)
+            before: tuple[Mapping[str, Any], ...] = await everything(scan, index)
             clean = await watch("sweep of a clean store", rig.sweep(repair=False))
             broken = await watch("injection", rig.break_share(share))
             looked = await watch("sweep", rig.sweep(repair=False))
             healed = await watch("sweep with repair", rig.sweep(repair=True))
             again = await watch("sweep after it", rig.sweep(repair=False))
-            after = await everything(scan, index)
+            after: tuple[Mapping[str, Any], ...] = await everything(scan, index)
     touched = {point for ids in broken.values() for point in ids}
     return {
         "items": items,
