@@ -13,7 +13,7 @@ from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import IndexState, MemoryItem, Source, SourceType, Stats, Status, SyncState
 from rayapp.memory.ports import IndexResult, MemoryStore
 from rayapp.memory.requests import SORT_KEYS, SortKey, sort_values
-from rayapp.memory.rules.filtering import matches
+from rayapp.memory.rules.filtering import is_coming, matches
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import STORED_AT, an_item
@@ -27,6 +27,7 @@ USERS = ("dana", "noa", SYSTEM_USER, "acme/dana")
 TIERS = (Tier.WORKING, Tier.BOOKS, Tier.DATAGOV_SCHEMA)
 WORDS = ("x", "y", "שלום")
 NAMES = ("a", "b")
+STATES = (*[SyncState.PENDING] * 3, SyncState.SYNCED, SyncState.FAILED)
 
 
 def corpus() -> list[MemoryItem]:
@@ -42,6 +43,10 @@ def corpus() -> list[MemoryItem]:
                 memory_id=f"c-{n // 3}",
                 status=tuple(Status)[n % 5 % 3],
                 created_at=at,
+                stored_at=at + (n % 11) * HOUR,
+                index=IndexState(
+                    sync_state=STATES[n % len(STATES)], vector_hash="h" if n % 8 == 5 else None
+                ),
                 tags=WORDS[: n % 4],
                 entities=NAMES[: n % 3],
                 lang=("he", "en")[n % 2],
@@ -59,6 +64,7 @@ def corpus() -> list[MemoryItem]:
                     conversation_id=NAMES[n % 2],
                     tool_name=NAMES[n % 2] if n % 3 else None,
                     doc_id=NAMES[n // 2 % 2],
+                    chunk_id=f"{n}" if n // 2 % 3 else None,
                     datagov=_datagov(n) if n % 2 else None,
                     book=_book(n) if n % 3 else None,
                 ),
@@ -155,8 +161,28 @@ class FilterContract:
         found = await _all(store, scope, where)
         assert {item.point_id for item in found} == expected
         assert len(found) == len(expected) == await store.count(scope, where)
-        pending = await store.pending(scope, where, 1_000)
-        assert {item.point_id for item in pending} == expected
+
+    @given(scope=SCOPES, where=NARROW, with_failed=st.booleans(), limit=st.integers(0, 20))
+    @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
+    async def test_what_waits_is_what_the_filter_says_the_newest_first(
+        self,
+        filled: tuple[MemoryStore, list[MemoryItem]],
+        scope: ReadScope,
+        where: ItemFilter,
+        with_failed: bool,
+        limit: int,
+    ) -> None:
+        store, items = filled
+        states = {SyncState.PENDING, SyncState.FAILED} if with_failed else {SyncState.PENDING}
+        kept = [i for i in items if may_read(scope, i) and matches(i, where)]
+        expected = {i.point_id for i in kept if i.index.sync_state in states and not is_coming(i)}
+        found = await store.pending(scope, where, len(items), with_failed=with_failed)
+        assert {item.point_id for item in found} == expected
+        assert len(found) == len(expected)
+        times = [item.stored_at for item in found]
+        assert times == sorted(times, reverse=True)
+        first = await store.pending(scope, where, limit, with_failed=with_failed)
+        assert [item.stored_at for item in first] == times[:limit]
 
     @given(scope=SCOPES, where=FILTERS | NARROW, text=st.sampled_from(["note", "number 3"]))
     @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
