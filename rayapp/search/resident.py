@@ -211,6 +211,8 @@ class ResidentViews:
         if held.behind is not None:
             return False
         look = await self._changes.since(user_id, held.until, MOST_CHANGES)
+        if held.behind is not None:  # begun meanwhile: it would be waited for
+            return False
         fresh = [
             one
             for one in look.found
@@ -225,7 +227,7 @@ class ResidentViews:
             self._forget(user_id, held)
         elif len(points) <= MOST_POINTS:
             return await self._brought_up(user_id, held, look, points)
-        elif held.behind is None:
+        else:
             held.behind = asyncio.create_task(self._catch_up(user_id, held, look, points))
         return False
 
@@ -315,7 +317,7 @@ class ResidentViews:
             return None
         most = self._settings.search.resident_max_items
         scope = ReadScope(user_id, include_shared=False)
-        items, bare = await asyncio.gather(
+        items, empty = await asyncio.gather(
             self._store.searchable(scope, most), self._graphs.is_empty(scope)
         )
         if items is None:
@@ -330,7 +332,9 @@ class ResidentViews:
             view = await asyncio.to_thread(UserView, rows, self.schema.dims)
         else:
             view = UserView(rows, self.schema.dims)
-        return _Held(view, bare, now, now, look.until, _seen(look))
+        # A graph that was noted may gain more without another note.
+        noted = len(look.found) == MOST_CHANGES or any(one.of_graphs for one in look.found)
+        return _Held(view, empty and not noted, now, now, look.until, _seen(look))
 
     async def _apply(self, held: _Held, user_id: str, points: Set[str]) -> bool:
         """Read again what changed; False when the index does not have what the store says."""

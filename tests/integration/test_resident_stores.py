@@ -8,14 +8,21 @@ from typing import Any
 import pytest
 
 from rayapp.container.services import Container
+from rayapp.graphs.records import Contribution
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.scope import ReadScope
+from rayapp.portability.ports import Putting
+from rayapp.portability.rules.collections import BY_NAME
 from rayapp.search import resident
+from rayapp.storage.mongo import graph_settlement
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import MongoDatabase
-from rayapp.storage.mongo.indexes import CHANGES, ITEMS
+from rayapp.storage.mongo.indexes import CHANGES, ITEMS, NODES
+from rayapp.storage.mongo.user_archive import MongoUserArchive
+from tests.support.content_graph_contract import a_fact, adds, settle
 from tests.support.engine_container import engine_container
+from tests.support.graph_contract import CAR
 from tests.support.resident_contract import (
     ME,
     MINE,
@@ -80,6 +87,43 @@ class TestOnServers(ResidentContract):
         await database.close()
         assert (tags, once, len(reads) - begun) == ([("late",)], 1, 1)
         assert begun == len(QUESTIONS)
+
+    @pytest.mark.parametrize("before", ["nothing was gained", "all of it went"])
+    async def test_a_graph_that_gains_again_at_once_is_seen(
+        self, container: Container, before: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Notes of graphs are rarer than what they note."""
+        monkeypatch.setattr(graph_settlement, "NOTE_S", 600.0)
+        if before == "nothing was gained":
+            await settled(container, "first", Contribution())
+        else:
+            await settled(container, "first", adds(CAR))
+            assert await container.user_data.rows.clear_graph(ME)
+        await asked(container)
+        assert await container.stores.graphs.is_empty(MINE)
+        await settled(container, "second", adds(CAR))
+        await asked(container)
+        assert not container.views.is_bare(ME.user_id)
+
+    async def test_a_graph_that_is_imported_is_seen(self, container: Container) -> None:
+        await container.memories.store(ME, NewMemory(text="the boiler is off"))
+        await asked(container)
+        assert container.views.is_bare(ME.user_id)
+        how = Putting(at=container.clock.now(), newer=False, derive=False)
+        row = {"node_id": "car", "label": "car", "type": "phrase", "mentions": 1}
+        database = MongoDatabase(container.settings.mongo)
+        await MongoUserArchive(database).put(ME, BY_NAME[NODES], [row], how)
+        await database.close()
+        await asked(container)
+        assert not container.views.is_bare(ME.user_id)
+
+
+async def settled(container: Container, memory_id: str, after: Contribution) -> None:
+    """A new fact that adds so much."""
+    await container.stores.items.insert(a_fact(memory_id=memory_id, text=memory_id))
+    due = await container.stores.graphs.follow_ups(9)
+    (one,) = [one for one in due if one.item.memory_id == memory_id]
+    assert await settle(container.stores.graphs, one, after)
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ class MongoChangeLog:
     def before(self, at: int, seconds: float) -> int:
         return max(0, at - (int(seconds) << LOW_BITS))
 
-    async def note_graphs(self, user_id: str, session: AsyncClientSession) -> None:
+    async def note_graphs(self, user_id: str, session: AsyncClientSession | None = None) -> None:
         """Say that the user's graphs gain something. Raises as the driver does."""
         await self._note({user_id: []}, session)
 

@@ -6,7 +6,7 @@ one that lost, with a growing jittered pause, so nothing is counted twice or dro
 
 import time
 from collections.abc import Callable, Coroutine, Sequence, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 from pymongo.asynchronous.client_session import AsyncClientSession
 
@@ -32,10 +32,11 @@ from rayapp.storage.mongo.indexes import EDGES, FOLLOW_UP_ONLY, ITEMS, NODES, OU
 from rayapp.storage.mongo.predicates import own
 
 Document = dict[str, Any]
-Settle = Callable[[AsyncClientSession], Coroutine[Any, Any, bool]]
+# Whether the graphs change; None: the rows are not as they were read.
+Settle = Callable[[AsyncClientSession], Coroutine[Any, Any, bool | None]]
 # Between two notes that a user's graphs gain something, seconds. They say it to who holds a user
 # without a graph; of a book a hundred items are settled in a second, and each search would read
-# their notes.
+# their notes. Who finds a note takes the user for one with a graph, even if it was emptied since.
 NOTE_S = 1.0
 # Of whom something is remembered.
 MOST_USERS = 10_000
@@ -63,21 +64,20 @@ class GraphSettlement:
         owner = own(WriteScope(one_user(events)))
         owing = {"$or": [{**owner, **one, "effects.graph": True} for one in _as_read(events)]}
 
-        async def settle(session: AsyncClientSession) -> bool:
+        async def settle(session: AsyncClientSession) -> bool | None:
             cleared = await self._database.collection(OUTCOMES).update_many(
                 owing, {"$set": {"effects.graph": False}}, session=session
             )
             if cleared.modified_count != len(events):
                 await session.abort_transaction()
-                return False
+                return None
             admitted = OutcomeChanges(
                 routing=await self._admit(owner, changes.routing, session),
                 actions=changes.actions,
                 solutions=changes.solutions,
                 documents=changes.documents,
             )
-            await self._write(owner, outcome_writes(owner["user_id"], admitted), session)
-            return True
+            return await self._write(outcome_writes(owner["user_id"], admitted), session)
 
         return await self._settled(owner["user_id"], settle)
 
@@ -89,14 +89,14 @@ class GraphSettlement:
         owner = own(WriteScope(item.user_id))
         items = self._database.collection(ITEMS)
 
-        async def settle(session: AsyncClientSession) -> bool:
+        async def settle(session: AsyncClientSession) -> bool | None:
             doc = await items.find_one(
                 {**owner, **_read_state(item)}, {"contribution": 1}, session=session
             )
             stored, refused = contribution_of_document(doc.get("contribution") if doc else None)
             if doc is None or stored != done.contributed:
                 await session.abort_transaction()
-                return False
+                return None
             admitted, outside = await self._admitted_content(
                 owner, changes, contribution, refused, session
             )
@@ -107,11 +107,11 @@ class GraphSettlement:
                 session=session,
             )
             writes = content_writes(owner["user_id"], admitted, item.updated_at)
-            await self._write(owner, writes, session)
+            changed = await self._write(writes, session)
             await self._remove_orphans(owner, admitted, session)
             if known is None:
                 await items.delete_one({"_id": doc["_id"], **GONE}, session=session)
-            return True
+            return changed
 
         return await self._settled(owner["user_id"], settle)
 
@@ -119,24 +119,25 @@ class GraphSettlement:
         now = time.monotonic()
         due = now - self._noted.get(user_id, -NOTE_S) >= NOTE_S
 
-        async def work(session: AsyncClientSession) -> bool:
-            done = await settle(session)
-            if done and due:
+        async def work(session: AsyncClientSession) -> tuple[bool, bool]:
+            changed = await settle(session)
+            noted = due and bool(changed)
+            if noted:
                 await MongoChangeLog(self._database).note_graphs(user_id, session)
-            return done
+            return changed is not None, noted
 
-        done = await self._database.transaction(work)
-        if done and due:
+        done, noted = await self._database.transaction(work)
+        if noted:
             if len(self._noted) > MOST_USERS:
                 self._noted.clear()
             self._noted[user_id] = now
         return done
 
-    async def _write(
-        self, owner: Document, writes: dict[str, Operations], session: AsyncClientSession
-    ) -> None:
+    async def _write(self, writes: dict[str, Operations], session: AsyncClientSession) -> bool:
+        """Whether there was something to write."""
         for name, operations in writes.items():
             await self._database.collection(name).bulk_write(operations, session=session)
+        return bool(writes)
 
     async def _admit(
         self, owner: Document, changes: Sequence[RoutingIncrement], session: AsyncClientSession
@@ -174,7 +175,6 @@ class GraphSettlement:
             one.weight < 0 for one in changes.edges
         ):
             self._room.forget(owner["user_id"])
-            self._noted.pop(owner["user_id"], None)
         new_nodes, new_edges = keys - known_nodes, pairs - known_edges
         free = self._room.free
         free_nodes = await free(nodes, owner, self._caps.max_nodes, new_nodes, session)
@@ -253,16 +253,30 @@ async def _fields(
     return [tuple(doc[name] for name in names) async for doc in cursor]
 
 
-# A count of a user's 20,000 edges takes 10 ms, most of what an item owes, so it is made once for
-# many items while there is far more room than another process could use up meanwhile, or none.
-COUNT_S, SPARE = 10.0, 1_000
+# A count of a user's 20,000 edges takes 10 ms, most of what an item owes, so one serves many items:
+# until this process has used a part of the room, which others use as well, or some seconds are
+# over. A graph that is full is looked at more often: what a cap keeps out of it stays out. Few rows
+# are counted for every item.
+COUNT_S, PART, FULL_S, FEW = 10.0, 8, 1.0, 1_000
+
+
+class _Counted(NamedTuple):
+    """How many rows there was room for, how many new ones were asked for since, until when this is
+    good."""
+
+    room: int
+    used: int
+    until: float
+
+    def serves(self, new: int, now: float) -> bool:
+        return now < self.until and (not self.room or self.used + new <= self.room // PART)
 
 
 class Room:
-    """How many rows users may still get, and until when it is not counted again."""
+    """How many rows users may still get."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, str], tuple[int, float]] = {}
+        self._counts: dict[tuple[str, str], _Counted] = {}
 
     async def free(
         self,
@@ -276,15 +290,15 @@ class Room:
         if not unknown:
             return 0
         key, now = (collection.name, owner["user_id"]), time.monotonic()
-        left, until = self._counts.get(key, (0, 0.0))
-        if now > until or not (left >= SPARE or left <= 0 < SPARE < cap):
-            left = cap - await collection.count_documents(owner, limit=cap, session=session)
-            until = now + COUNT_S
+        found = self._counts.get(key)
+        if found is None or cap <= FEW or not found.serves(len(unknown), now):
+            room = cap - await collection.count_documents(owner, limit=cap, session=session)
+            found = _Counted(room, 0, now + (COUNT_S if room else FULL_S))
             if len(self._counts) > MOST_USERS:
                 self._counts.clear()
         # Of a transaction that ends otherwise as well: then it is only counted a little earlier.
-        self._counts[key] = (left - len(unknown), until)
-        return max(left, 0)
+        self._counts[key] = found._replace(used=found.used + len(unknown))
+        return max(found.room - found.used, 0)
 
     def forget(self, user_id: str) -> None:
         """Rows of the user are removed."""

@@ -26,7 +26,7 @@ from rayapp.portability.rules.collections import (
     Erasing,
     of_user,
 )
-from rayapp.portability.rules.kinds import Part
+from rayapp.portability.rules.kinds import Kind, Part
 from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, first
@@ -128,6 +128,8 @@ class MongoUserArchive:
             return PutCounts(added=len(docs) - present, present=present)
         refused: set[int] = set()
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            if collection.kind is Kind.GRAPHS:
+                await self._changes.note_graphs(owner["user_id"])
             try:
                 await self._database.collection(collection.name).insert_many(docs, ordered=False)
             except BulkWriteError as error:

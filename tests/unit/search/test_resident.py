@@ -167,3 +167,28 @@ async def test_much_that_was_written_at_once_is_read_beside_searches() -> None:
     assert counted(container, "index") == answered + 1
     assert container.views._users[ME.user_id].view is view
     same_hits(held, await asked(await beside(container)))
+
+
+async def test_a_search_waits_for_no_reading_that_began_while_it_looked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of some thousand memories it takes seconds: the index answers meanwhile."""
+    container = (await Harness.open()).container
+    await container.memories.store(ME, NewMemory(text="the boiler is in the cellar"))
+    await asked(container)
+    await container.memories.store(ME, NewMemory(text="the boiler was repaired"))
+    held, answered = container.views._users[ME.user_id], counted(container, "index")
+    since = container.views._changes.since
+
+    async def late(*args: Any) -> Any:
+        look = await since(*args)
+        await held.lock.acquire()
+        held.behind = asyncio.create_task(asyncio.sleep(60))
+        return look
+
+    monkeypatch.setattr(container.views._changes, "since", late)
+    found = await container.search.search(MINE, SearchQuery(query="the boiler"))
+    assert len(found.hits) == 2
+    assert counted(container, "index") == answered + 1
+    assert held.behind is not None
+    held.behind.cancel()
