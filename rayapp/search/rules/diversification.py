@@ -4,9 +4,9 @@ of several lists the best of each."""
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ItemFilter
@@ -17,8 +17,9 @@ from rayapp.search.rules.confidence import LEVELS
 # Near-duplicates are shown once: the better-scored one carries the ids of the others.
 
 MayCollapse = Callable[[str, str], bool]
-# Texts whose words are kept: those of some hundred searches.
-CACHE_TEXTS = 1 << 14
+# Texts whose sketches are kept, those of some dozen searches, each with its text: 3.6 KB of a
+# passage, 30 MB of passages alone. The words are ten times as large; longer texts are read anew.
+CACHE_TEXTS, CACHE_CHARS = 1 << 13, 2_000
 # Of the sketch of a text's words: a passage has about 250.
 WORD_BITS = 1_024
 # A pair that just reaches the threshold is not left out by an error in the last digit.
@@ -33,12 +34,19 @@ class Kept:
     collapsed_ids: tuple[str, ...]
 
 
-class _Words(NamedTuple):
-    """`bits`: one for each word, words may share one. A bit that two texts do not share is a word
-    that they do not share, which is counted in a tenth of the time that comparing words takes."""
+@dataclass(frozen=True)
+class _Words:
+    """`bits`: one for each of the `count` words, words may share one. A bit that two texts do not
+    share is a word that they do not share, which is counted in a tenth of the time that comparing
+    words takes."""
 
-    tokens: frozenset[str]
+    text: str
+    count: int
     bits: int
+
+    @cached_property
+    def tokens(self) -> frozenset[str]:
+        return _tokens(self.text)
 
 
 @dataclass(slots=True)
@@ -49,13 +57,23 @@ class _Face:
     collapsed: list[str]
 
 
-@lru_cache(maxsize=CACHE_TEXTS)
 def _words_of(text: str) -> _Words:
-    tokens = frozenset(text.casefold().split())
-    bits = 0
+    count, bits = (_kept_sketch if len(text) <= CACHE_CHARS else _sketch)(text)
+    return _Words(text, count, bits)
+
+
+def _tokens(text: str) -> frozenset[str]:
+    return frozenset(text.casefold().split())
+
+
+def _sketch(text: str) -> tuple[int, int]:
+    tokens, bits = _tokens(text), 0
     for token in tokens:
         bits |= 1 << (hash(token) % WORD_BITS)
-    return _Words(tokens, bits)
+    return len(tokens), bits
+
+
+_kept_sketch = lru_cache(maxsize=CACHE_TEXTS)(_sketch)
 
 
 def collapse(
@@ -88,10 +106,13 @@ def _same(
 ) -> bool:
     if face.item.content_hash == item.content_hash:
         return True
-    together = len(face.words.tokens) + len(words.tokens)
+    together = face.words.count + words.count
     apart = (face.words.bits ^ words.bits).bit_count()  # words of one alone, at least
     if not together or together - apart < similarity * (together + apart) - ROUNDING:
         return False  # the overlap cannot reach the threshold: skip the set work
+    fewer, more = sorted((face.words.count, words.count))
+    if fewer < similarity * more - ROUNDING:
+        return False  # nor here, where so many words share the bits that the sketches say little
     shared = len(face.words.tokens & words.tokens)
     if shared / (together - shared) < similarity:
         return False

@@ -1,5 +1,6 @@
 """Places of open data in an answer: datasets, broken resources, and what nobody asked for."""
 
+import tracemalloc
 from collections import Counter
 from typing import Any
 
@@ -11,6 +12,7 @@ from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import Tier
+from rayapp.search.rules import diversification
 from rayapp.search.rules.diversification import (
     BLOCK,
     PER_DATASET,
@@ -182,13 +184,14 @@ def test_a_dataset_is_shown_before_its_resources(items: list[MemoryItem], guesse
 WORDS = st.lists(st.sampled_from([f"w{number}" for number in range(12)]), max_size=12)
 
 
+@pytest.mark.parametrize("repeats", [1, diversification.CACHE_CHARS])
 @given(st.lists(WORDS, max_size=8), st.sampled_from((0.5, 0.8, 0.9, 1.0)))
 def test_texts_stand_for_each_other_from_the_similarity_on(
-    texts: list[list[str]], similarity: float
+    repeats: int, texts: list[list[str]], similarity: float
 ) -> None:
     """By all words of both, whatever is left out beforehand."""
     items = [
-        an_item(memory_id=str(n), text=" ".join(words), content_hash=str(n))
+        an_item(memory_id=str(n), text=" ".join(words) + " " * repeats, content_hash=str(n))
         for n, words in enumerate(texts)
     ]
     faces: dict[int, list[str]] = {}
@@ -202,3 +205,22 @@ def test_texts_stand_for_each_other_from_the_similarity_on(
             faces[index] = []
     kept = collapse(items, similarity=similarity, wanted=20, may_collapse=lambda _a, _b: True)
     assert {one.index: list(one.collapsed_ids) for one in kept} == faces
+
+
+@pytest.mark.parametrize(("words", "most"), [(250, 6_000), (15_000, 500)])
+def test_what_is_kept_of_a_text_is_small_however_long_it_is(words: int, most: int) -> None:
+    """Bytes; thousands of texts are kept."""
+    count = 20
+
+    def search(number: int) -> None:
+        text = " ".join(f"מילה{number}-{word}"[:8] for word in range(words))
+        items = [an_item(memory_id=name, text=text + name, content_hash=name) for name in "ab"]
+        collapse(items, similarity=0.9, wanted=9, may_collapse=lambda _a, _b: True)
+
+    search(count)
+    tracemalloc.start()
+    for number in range(count):
+        search(number)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < most * 2 * count
