@@ -15,6 +15,7 @@ from rayapp.core.ids import MEMORY_ID_PATTERN, user_of
 from rayapp.memory.item import Stats
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.memory.tiers import TIER_ALIASES, Tier, parse_tier
+from rayapp.text.normalize import shows_nothing
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -221,7 +222,7 @@ def matching(pattern: re.Pattern[str], problem: str = BAD_ID) -> AfterValidator:
 
 
 def _label(value: str) -> str:
-    if not value.strip():
+    if shows_nothing(value):
         raise ValueError("must not be blank")
     return value
 

@@ -11,6 +11,7 @@ from rayapp.core import errors
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.requests import ItemQuery, MemoryEdit, NewMemory, StoreResult
 from rayapp.search.requests import SearchQuery
+from rayapp.text.normalize import shows_nothing
 from rayapp.wire import memories as wire
 from rayapp.wire.search import ItemsQuery
 
@@ -174,5 +175,5 @@ def check_query(call: CurrentCall, question: str) -> None:
             f"query: has {len(question)} characters; send at most {most}.",
             details={"field": "query", "limit": most},
         )
-    if not question.strip():
+    if shows_nothing(question):
         raise errors.InvalidInput("query: is blank; ask something.", details={"field": "query"})

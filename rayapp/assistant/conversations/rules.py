@@ -12,7 +12,7 @@ from rayapp.inference.chat.rules.integrity import find_thinking
 from rayapp.inference.ports import Message, Role
 from rayapp.memory.item import POINT_NAMESPACE, Outcome
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
-from rayapp.text.normalize import normalize
+from rayapp.text.normalize import normalize, shows_nothing
 
 # The marks by which an assistant says which memories helped: `<!-- MEM: 1👍 2👎 3➖ -->`.
 #
@@ -324,7 +324,7 @@ class Turn:
 def last_question(messages: Sequence[Message]) -> int | None:
     """Where the last message of the user stands; one without text is none."""
     for at in range(len(messages) - 1, -1, -1):
-        if messages[at].role == "user" and messages[at].content.strip():
+        if messages[at].role == "user" and not shows_nothing(messages[at].content):
             return at
     return None
 
@@ -345,7 +345,7 @@ def finished_turn(messages: Sequence[Message], tools_called: Sequence[str]) -> T
     said = (one.content for one in messages[at + 1 :] if one.role == "assistant")
     answer = "\n".join(part for one in said if (part := cleaned(one, "assistant")))
     question = cleaned(messages[at].content, "user")
-    if not question or not answer:
+    if shows_nothing(question) or shows_nothing(answer):
         return None
     return Turn(question=question, answer=answer, tools=tuple(tools_called))
 

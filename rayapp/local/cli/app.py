@@ -245,13 +245,14 @@ def demo(
     ] = None,
 ) -> None:
     """Start the stack if need be, store real input, ask a dozen questions, show the answers."""
-    from rayapp.local.demo import DEMO_KEY, run
+    from rayapp.local.demo import DEMO_KEY, material_of, run
 
     key = read_key(api_key_file)
     settings = settings_of(data_dir)
     if settings.keys_required and key is None:
         begin = "" if stack.is_running(settings.data.dir) else "start it with `rayapp up`, "
         raise ConfigError(key_advice(DEMO_KEY, shared_options(data_dir), begin=begin))
+    material = material_of(data)  # what is wrong with it is said before a start of a minute
     # On a running stack it starts nothing, but waits until the service is ready.
     up(data_dir=data_dir)
     url = stack.url_of(settings.data.dir)
@@ -259,7 +260,7 @@ def demo(
         asyncio.run(
             run(
                 url,
-                data,
+                material,
                 console,
                 api_key=key,
                 program=typed_command(),

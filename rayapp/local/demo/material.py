@@ -46,6 +46,11 @@ FACT_IMPORTANCE = 0.9  # a fact about a person that an assistant wrote down on p
 FACT_CONFIDENCE = 0.9
 
 
+def material_of(data: Path | None) -> Material:
+    """Of the sets under `data`; None: the bundled conversation. Raises as `from_data` does."""
+    return load_material() if data is None else from_data(data)
+
+
 def load_material() -> Material:
     """The conversation in `history`, its facts in `memory_bank`."""
     conversation = _read("conversation.yaml")

@@ -2,7 +2,6 @@
 
 import shlex
 from collections import Counter
-from pathlib import Path
 
 from rich.console import Console
 
@@ -11,7 +10,7 @@ from rayapp.client.calls import explained
 from rayapp.client.discovery import key_advice
 from rayapp.client.progress import Progress, wait_indexed
 from rayapp.core.errors import RayappError, Unauthorized
-from rayapp.local.demo.material import Material, from_data, load_material
+from rayapp.local.demo.material import Material
 from rayapp.local.demo.table import LEGEND, DemoAnswer, answer_table, closing_line
 
 BATCH_ITEMS = 50  # small enough for the bar to move, large enough to be one quick call
@@ -23,7 +22,7 @@ DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 
 async def run(
     url: str,
-    data: Path | None,
+    material: Material,
     console: Console,
     *,
     api_key: str | None = None,
@@ -33,15 +32,13 @@ async def run(
     """Run the demo against the service at `url`; safe to repeat.
 
     Args:
-        data: folder with the LoCoMo and HeQ sets; None = the bundled conversation.
         api_key: bearer key that may act for the demo's user; None in keyless local mode.
         program, options: of the commands that it ends with, as a shell takes them.
 
     Returns:
-        Exit code: 0 done, 2 bad data folder, 3 memories were rejected, 4 the service is away.
+        Exit code: 0 done, 2 refused, 3 memories were rejected, 4 the service is away.
     """
     try:
-        material = load_material() if data is None else from_data(data)
         async with MemoryClient(url, user_id=material.user_id, api_key=api_key) as client:
             exit_code = await _show(client, material, console)
     except RayappError as error:

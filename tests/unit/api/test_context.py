@@ -152,6 +152,7 @@ async def test_tools_are_gated(api: httpx.AsyncClient, world: Harness) -> None:
         {},
         {"query": ""},
         {"query": "  "},
+        {"query": "\u200b\u200f"},
         {"query": "x" * 4_001},
         {"query": "x", "tokenBudget": 0},
         {"query": "x", "limit": 201},

@@ -228,6 +228,7 @@ class TestEnriching:
             {"messages": None},
             {"messages": [{"role": "assistant", "content": ANSWER}]},
             {"messages": [{"role": "user", "content": " "}]},
+            {"messages": [{"role": "user", "content": "\u200b\u200f"}]},
             {"messages": [{"role": "user", "content": 7}]},
             {"limit": 0},
         ],

@@ -158,6 +158,7 @@ async def test_datagov_categories_ask_for_datagov() -> None:
 BAD_SEARCHES: list[tuple[dict[str, Any], str]] = [
     ({"query": None}, "query"),
     ({"query": ""}, "query"),
+    ({"query": "\u200b\u2067 "}, "query"),
     ({"query": " \t"}, "query"),
     ({"query": ["x"]}, "query"),
     ({"query": "x" * 4_001}, "query"),

@@ -102,6 +102,12 @@ def test_the_demo_without_a_key_where_keys_are_asked_for(tmp_path: Path) -> None
     assert not (tmp_path / "data").exists(), "nothing was started for it"
 
 
+def test_a_demo_whose_sets_are_not_there_starts_nothing(tmp_path: Path) -> None:
+    done = typed(f"{RAYAPP} demo --data sets --data-dir data", tmp_path)
+    one_sentence(done, "LoCoMo is not at sets", "pass the folder that holds it as --data")
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_supervisor_that_was_killed(tmp_path: Path) -> None:
     run = tmp_path / "data" / "run"
     run.mkdir(parents=True)

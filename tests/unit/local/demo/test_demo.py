@@ -97,12 +97,12 @@ async def test_the_demo_answers_and_a_second_run_stores_duplicates_only(
     service: FakeService,
 ) -> None:
     first, second = console(), console()
-    assert await run(service.url, None, first) == 0
+    assert await run(service.url, load_material(), first) == 0
     count = len(load_material().memories)
     assert "the first evidence came in place n, ✓ means top 3" in text_of(first)
     assert f"{count} memories stored, 0 were there already, 0 rejected." in text_of(first)
     assert "questions have their evidence in the top 3" in text_of(first)
-    assert await run(service.url, None, second) == 0
+    assert await run(service.url, load_material(), second) == 0
     assert f"0 memories stored, {count} were there already" in text_of(second)
     assert {search["user"] for search in service.searches} == {"demo"}
     assert "איפה נועה גרה היום?" in text_of(second)
@@ -110,7 +110,7 @@ async def test_the_demo_answers_and_a_second_run_stores_duplicates_only(
 
 async def test_rejected_memories_are_exit_three(service: FakeService) -> None:
     service.reject_text = "Schnitzel"
-    assert await run(service.url, None, console()) == 3
+    assert await run(service.url, load_material(), console()) == 3
 
 
 async def test_the_demo_says_what_degraded_means_and_what_to_type_next(
@@ -118,7 +118,7 @@ async def test_the_demo_says_what_degraded_means_and_what_to_type_next(
 ) -> None:
     service.degraded = ["priors", "embedder"]
     made = console()
-    assert await run(service.url, None, made, program="r", options="--data-dir d") == 0
+    assert await run(service.url, load_material(), made, program="r", options="--data-dir d") == 0
     text = text_of(made)
     assert text.count("degraded: priors: the learned graphs came too late") == 1
     assert "degraded: embedder: the embedder is away, so words were compared" in text
@@ -131,7 +131,7 @@ async def test_a_translation_stands_below_a_hebrew_question_and_its_hit(
     service: FakeService,
 ) -> None:
     made = console()
-    assert await run(service.url, None, made) == 0
+    assert await run(service.url, load_material(), made) == 0
     lines = [line.strip() for line in text_of(made).splitlines()]
     at = next(i for i, line in enumerate(lines) if line.startswith("לאיזה אוכל קינמון אלרגי?"))
     assert lines[at + 1] == "= What food is Kinamon allergic to?"
@@ -141,23 +141,17 @@ async def test_a_translation_stands_below_a_hebrew_question_and_its_hit(
 async def test_a_running_service_that_asks_for_a_key_is_exit_two(service: FakeService) -> None:
     service.needs_key = True
     made = console()
-    assert await run(service.url, None, made) == 2
+    assert await run(service.url, load_material(), made) == 2
     said = text_of(made).strip()
     assert "\n" not in said
     assert "`rayapp keys create demo --user demo --scope admin > my.key`" in said
-    assert await run(service.url, None, console(), api_key="rk_x") == 0
+    assert await run(service.url, load_material(), console(), api_key="rk_x") == 0
 
 
 async def test_an_absent_service_is_one_sentence_and_exit_four() -> None:
     made = console()
-    assert await run(f"http://127.0.0.1:{closed_port()}", None, made) == 4
+    assert await run(f"http://127.0.0.1:{closed_port()}", load_material(), made) == 4
     assert "start it with `rayapp up`" in text_of(made)
-
-
-async def test_a_data_folder_without_the_sets_is_exit_two(tmp_path: Path) -> None:
-    made = console()
-    assert await run("http://127.0.0.1:1", tmp_path, made) == 2
-    assert "LoCoMo is not at" in text_of(made)
 
 
 def answer(ids: list[str], evidence: set[str], elapsed_ms: float) -> DemoAnswer:

@@ -57,6 +57,8 @@ class TestFindingATurn:
             said(("user", QUESTION)),
             said(("assistant", ANSWER)),
             said(("user", "  "), ("assistant", ANSWER)),
+            said(("user", "\u200b\u200f"), ("assistant", ANSWER)),
+            said(("user", QUESTION), ("assistant", "\u2066 \u2069")),
             said(("user", QUESTION), ("assistant", "<think>only a thought</think>")),
             said(("user", QUESTION), ("assistant", "<!-- MEM: 1👍 -->")),
             said(("user", QUESTION), ("assistant", ANSWER), ("tool", "late")),
@@ -67,6 +69,7 @@ class TestFindingATurn:
 
     def test_the_last_question_has_text(self) -> None:
         assert last_question(said(("user", "a"), ("assistant", "b"), ("user", " "))) == 0
+        assert last_question(said(("user", "א"), ("assistant", "b"), ("user", "\u05b7"))) == 0
         assert last_question(said(("system", "a"))) is None
 
     def test_recent_messages_come_without_systems_tools_and_marks(self) -> None:
