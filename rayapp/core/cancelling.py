@@ -44,4 +44,6 @@ async def ahead(values: AsyncGenerator[T]) -> AsyncGenerator[T]:
             yield made[0]
     finally:
         await end(task)
+        if not task.cancelled():
+            task.exception()  # looked at: it has no reader any more who would be told
         await values.aclose()

@@ -1,6 +1,7 @@
 """Tasks that swallow a cancel are ended all the same."""
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -101,3 +102,18 @@ async def test_what_fails_ahead_is_raised_in_its_turn() -> None:
     assert await anext(found) == 1
     with pytest.raises(ValueError, match="away"):
         await anext(found)
+
+
+async def test_what_fails_ahead_of_who_left_is_no_error_of_the_loop() -> None:
+    said: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: said.append(what["message"]))
+
+    async def values() -> AsyncGenerator[int]:
+        yield 1
+        raise ValueError("away")
+
+    async with aclosing(ahead(values())) as few:
+        await anext(few)
+        await asyncio.sleep(0)
+    gc.collect()
+    assert said == []
