@@ -1,5 +1,6 @@
 """What every store of archives must do, seen through export, import and erasure."""
 
+import asyncio
 import io
 import itertools
 import json
@@ -9,7 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.core.errors import StoreDown
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.portability import imports
 from rayapp.portability.archive import Archive, of_payload, open_zip
 from rayapp.portability.ports import ImportRequest
 from rayapp.portability.rules.archive import MANIFEST, SUFFIX, of_line
@@ -114,6 +117,43 @@ class ArchiveContract:
             asked = {"query": "Where is the home of Dana?", "limit": 3}
             answer = await ask(http, "POST", "/api/memory/search", asked)
         assert "hill of Haifa" in answer["results"][0]["content"]
+
+    @pytest.mark.parametrize("how", ["away", "late", "cancelled"])
+    async def test_an_import_that_ends_early_is_whole_when_it_was_asked_for_again(
+        self, world: ArchiveWorld, how: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Rows are read ahead of those that are written: none is lost, and nothing goes on."""
+        await fill(world)
+        before = await world.exported(kinds=ALL)
+        await erase_rows(world)
+        monkeypatch.setattr(imports, "BATCH", 2)
+        monkeypatch.setattr(imports, "STATE_EVERY", 2)
+        if how == "late":
+            monkeypatch.setattr(world.container.imports, "_budget_s", 0.0)
+        puts, tries, left = world.stores.archive.put, 0, 0
+
+        async def put(*args: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if how == "away" and not left:
+                raise StoreDown("away")
+            if how == "cancelled" and not left:
+                writing.cancel()
+                await asyncio.sleep(0)
+            return await puts(*args)
+
+        monkeypatch.setattr(world.stores.archive, "put", put)
+        running, complete = asyncio.all_tasks(), False
+        while not complete:
+            left = tries = tries + 1
+            writing = asyncio.create_task(imported(world, before))
+            await asyncio.wait([writing])
+            complete = (
+                not (writing.cancelled() or writing.exception()) and writing.result().complete
+            )
+            assert asyncio.all_tasks() == running
+        assert tries > 5
+        assert rows_of(await world.exported(kinds=ALL)) == rows_of(before)
 
     async def test_a_repeat_changes_nothing(self, world: ArchiveWorld) -> None:
         await fill(world)
