@@ -22,6 +22,7 @@ REFUSED: Mapping[str, str] = {
     "send `enabled`": "a field that another field asks for",
     "content is missing": "one of two fields",
     "text is empty": "blank is not only the empty string, and tools write texts too",
+    "no visible character": "the same, for what nobody sees",
     "is blank": "the same, for questions",
     "must not be blank": "the same, for labels",
     "needs importance and confidence": "fields that a tier asks for",

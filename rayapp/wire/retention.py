@@ -51,7 +51,7 @@ class HoldBody(bases.Strict, bases.Keyed):
     """Whose data are kept, and why."""
 
     user_id: Held = Field(description="The user; `org/user` in a tenant.")
-    reason: Annotated[str, Field(min_length=1, max_length=bases.MAX_REASON_CHARS)]
+    reason: Annotated[bases.Label, Field(min_length=1, max_length=bases.MAX_REASON_CHARS)]
 
 
 class ReleaseQuery(bases.Strict):

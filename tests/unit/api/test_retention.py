@@ -165,6 +165,12 @@ async def test_nothing_of_a_held_user_goes(api: httpx.AsyncClient, world: Harnes
     await asked(api, "DELETE", f"/api/memory/items/{other}", user="noa")
 
 
+@pytest.mark.parametrize("reason", ["", "  ", "\u200b\u200f"])
+async def test_a_hold_says_why(api: httpx.AsyncClient, reason: str) -> None:
+    answer = await api.post(HOLDS, json={"user_id": "dana", "reason": reason})
+    assert (answer.status_code, answer.json()["details"]["field"]) == (422, "reason")
+
+
 async def test_a_hold_is_kept_until_it_is_released(api: httpx.AsyncClient, world: Harness) -> None:
     first = await asked(api, "POST", HOLDS, {"user_id": "dana", "reason": "case 17"})
     again = await asked(api, "POST", HOLDS, {"user_id": "dana", "reason": "case 18"})

@@ -17,7 +17,7 @@ from rayapp.memory.item import Outcome
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.memory.tiers import CORE_TIERS, TIER_ALIASES, Tier, parse_tier, tier_name
 from rayapp.search.requests import SortMode
-from rayapp.text.normalize import find_forbidden
+from rayapp.text.normalize import find_forbidden, shows_nothing
 
 T = TypeVar("T")
 
@@ -54,10 +54,9 @@ def read_text(value: Any) -> str:
     """Any text that is not blank; the longest one is a bound of the field."""
     if not isinstance(value, str):
         raise ValueError("must be text")
-    text = value.strip()
-    if not text:
+    if shows_nothing(value):
         raise ValueError("is blank; say something")
-    return _clean(text)
+    return _clean(value.strip())
 
 
 def read_count(value: Any) -> int:

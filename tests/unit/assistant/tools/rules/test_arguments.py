@@ -255,6 +255,7 @@ MANY = list(range(1, 300))
 SENTENCES: list[tuple[type[Tool], Any, str]] = [
     (SearchMemory, {}, "query: is missing; search_memory needs it"),
     (SearchMemory, {"q": "  "}, "query: is blank; say something"),
+    (SearchMemory, {"q": "\u200b\u200f"}, "query: is blank; say something"),
     (SearchMemory, {"q": f" {'x' * 4001}"}, "query: has 4001 characters; send at most 4000"),
     (
         SearchMemory,
