@@ -73,9 +73,11 @@ def memory_watched() -> Iterator[Callable[[], float]]:
 
     thread = threading.Thread(target=watch)
     thread.start()
-    yield lambda: (highest - idle) / (1 << 20)
-    done.set()
-    thread.join()
+    try:
+        yield lambda: (highest - idle) / (1 << 20)
+    finally:
+        done.set()
+        thread.join()
 
 
 class Table:
