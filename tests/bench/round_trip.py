@@ -73,7 +73,12 @@ class RoundTrip:
                 self._memories += turns + FILLED
 
     async def ask(self, questions: int) -> list[Answer]:
-        """Of users in turn, about facts of theirs: id and text of each hit, in order."""
+        """Of users in turn, about facts of theirs: id and text of each hit, in order. The index
+        answers the first round, by the words of all users; then each of them is held."""
+        await self._round(questions)
+        return await self._round(questions)
+
+    async def _round(self, questions: int) -> list[Answer]:
         found = []
         rolled = random.Random(7)
         with self.table.line("questions") as add:
