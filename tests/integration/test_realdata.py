@@ -129,7 +129,7 @@ def test_outcomes_alone_put_the_good_before_the_bad(
     assert pooled["levels"]["3"]["good_first_of_all"] >= 0.85
     assert pooled["levels"]["3"]["good_first_of_candidates"] >= 0.95
     assert forms["contradictions"]["levels"]["5"]["good_first_of_all"] >= 0.85
-    # One question of sixty may move; the whole set is measured by the command.
-    assert report["same_store"]["hit@10"]["change"] >= -0.02
+    # One of the 47 questions of the headline may move, .0213; the command measures the whole set.
+    assert report["same_store"]["hit@10"]["change"] >= -0.022
     assert report["sabotage"]["flipped"] == 0
     assert report["sabotage"]["refused"] == report["sabotage"]["tried"] > 0
