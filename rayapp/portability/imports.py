@@ -147,8 +147,8 @@ class ImportService:
             counts.setdefault(collection.name, PutCounts())
             skipped = 0 if how.dry_run else lines.get(collection.name, 0)
             # Rows are read while those before them are written.
-            pages = ahead(_rows(found, collection, check.known, mapping, skipped))
-            async with aclosing(pages):
+            all_rows = _rows(found, collection, check.known, mapping, skipped)
+            async with aclosing(ahead(all_rows)) as pages:
                 async for rows in pages:
                     counts[collection.name] += await self._archive.put(scope, collection, rows, how)
                     lines[collection.name] = lines.get(collection.name, 0) + len(rows)

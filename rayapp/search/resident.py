@@ -44,9 +44,9 @@ log = logging.getLogger("rayapp.search")
 # may take. Not of a note that says that it is done: then it is read once more.
 SETTLE_S = 15.0
 # Notes of one look, and memories that a search reads again, 0.04 ms each, with new vectors up to
-# 1 ms while the engine takes in many. Of a user of whom more
-# was written just now the view is brought up to date beside searches, which ask the index
-# meanwhile; from `MOST_BEHIND` on it is made anew.
+# 1 ms while the engine takes in many. Of a user of whom more was written just now the view is
+# brought up to date beside searches, which ask the index meanwhile; from `MOST_BEHIND` on it is
+# made anew.
 MOST_CHANGES, MOST_POINTS, MOST_BEHIND = 500, 100, 5_000
 # Memories that wait for the index, whose words are read here: 0.2 ms each, a long text 8 ms. After
 # an import the index answers until it has caught up.
@@ -62,8 +62,8 @@ SMALL, LATER_S = 100, 0.1
 # Before a user is looked at again: one that is too large, one whose vectors are not all there, and
 # one of whom much is being written.
 LARGE_S, DRIFT_S, RETRY_S = 600.0, 60.0, 5.0
-# Points read at once, and rows made on the event loop rather than in a thread.
-# Beside searches they are few: the event loop is theirs.
+# Points read at once for a view that is made, and for one that is brought up to date, between whose
+# reads searches take their turns; rows made on the event loop rather than in a thread.
 BATCH, BESIDE, INLINE_ROWS = 256, 32, 1_000
 # Views made at once, beside searches.
 BUILDS = 2

@@ -24,7 +24,7 @@ from rayapp.documents.ports import (
     TitleTaken,
     title_key,
 )
-from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
+from rayapp.memory.item import IndexOp, MemoryItem, Status
 from rayapp.memory.rules.revision import queued, revived, touch
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -363,11 +363,11 @@ class MongoBookStore:
         return await listed(self._rows, where, _book, sort=OLDEST)
 
     async def unindexed(self, book: Book) -> int:
-        waits = {"index.sync_state": SyncState.PENDING.value}
         active = {"status": Status.ACTIVE.value}
         with translated():
             return await self._items.count_documents(
-                {**_chunks(book), **active, **waits}, hint=indexes.PENDING_BY_USER.name
+                {**_chunks(book), **active, **indexes.PENDING_ONLY},
+                hint=indexes.PENDING_BY_USER.name,
             )
 
     async def delete(self, scope: WriteScope, book_id: str, at: datetime) -> int | None:

@@ -1,5 +1,6 @@
 """The MongoDB implementation of `GraphStore`. Every query carries equality on user_id."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -62,11 +63,9 @@ class GraphReads:
         )
 
     async def is_empty(self, scope: ReadScope) -> bool:
+        asked = (rows.find_one(mine(scope), {"_id": 1}) for rows in (self._actions, self._nodes))
         with translated():
-            for rows in (self._actions, self._nodes):
-                if await rows.find_one(mine(scope), {"_id": 1}) is not None:
-                    return False
-        return True
+            return not any(await asyncio.gather(*asked))
 
     async def top_nodes(self, scope: ReadScope, limit: int) -> list[records.ContentNode]:
         if limit < 1:

@@ -55,7 +55,7 @@ def queue_synced(op: IndexOp) -> Document:
 # index seeks; the next claim continues after the last of them.
 USERS_PER_CLAIM = 32
 
-IS_PENDING = {"index.sync_state": SyncState.PENDING.value}
+IS_PENDING = indexes.PENDING_ONLY
 IS_FAILED = {"index.sync_state": SyncState.FAILED.value}
 IS_DUE = {"$expr": {"$lte": ["$index.next_attempt_at", "$$NOW"]}}
 IS_LATER = {"$expr": {"$gt": ["$index.next_attempt_at", "$$NOW"]}}

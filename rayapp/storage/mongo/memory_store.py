@@ -28,7 +28,7 @@ from rayapp.storage.mongo.convert import version_document as to_version_document
 from rayapp.storage.mongo.database import MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import DUPLICATE_KEY, translate, translated
 from rayapp.storage.mongo.housekeeping import Deletions
-from rayapp.storage.mongo.index_queue import IndexQueue
+from rayapp.storage.mongo.index_queue import IS_FAILED, IS_PENDING, IndexQueue
 from rayapp.storage.mongo.indexes import ACTIVE_TEXT, ITEMS, VERSIONS, violated_index
 from rayapp.storage.mongo.predicates import (
     NOT_DELETED,
@@ -97,13 +97,11 @@ class ItemCounts:
 
 
 IS_TEXT: Document = {"$type": "string"}
-PENDING: Document = {"index.sync_state": SyncState.PENDING.value}
 # What the index is to take up, without chunks of documents that are coming (`is_coming`).
 WAITS: tuple[Document, ...] = (
-    {**PENDING, "source.chunk_id": None},
-    {**PENDING, "source.chunk_id": IS_TEXT, "index.vector_hash": IS_TEXT},
+    {**IS_PENDING, "source.chunk_id": None},
+    {**IS_PENDING, "source.chunk_id": IS_TEXT, "index.vector_hash": IS_TEXT},
 )
-FAILED: Document = {"index.sync_state": SyncState.FAILED.value}
 TEXT_SCORE = {"$meta": "textScore"}
 
 
@@ -215,7 +213,7 @@ class ItemReads:
             states = [{**owned, **state} for state in WAITS]
             asked.append(self._plain.find({"$or": states}, hint=waits, **how).to_list())
             if with_failed:
-                asked.append(self._plain.find({**owned, **FAILED}, hint=failed, **how).to_list())
+                asked.append(self._plain.find({**owned, **IS_FAILED}, hint=failed, **how).to_list())
         with translated():
             lists = await asyncio.gather(*asked)
         items = [item for docs in lists for item in convert.readable(docs, convert.from_plain)]
