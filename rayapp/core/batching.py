@@ -95,7 +95,6 @@ def parts_by_length(lengths: Sequence[int], pass_tokens: int) -> list[list[int]]
 
 
 def padded_tokens(token_counts: Sequence[int]) -> int:
-    """Cost of one batch."""
     return max(token_counts, default=0) * len(token_counts)
 
 

@@ -2,19 +2,12 @@
 
 import re
 
-MEMORY_ID_PATTERN = re.compile(r"^[A-Za-z0-9._:@-]{1,128}$")
-
-
-USER_ID_PATTERN = re.compile(r"^[A-Za-z0-9._:@-]{1,128}$")
-
-
+MEMORY_ID_PATTERN = USER_ID_PATTERN = re.compile(r"^[A-Za-z0-9._:@-]{1,128}$")
 ORG_ID_PATTERN = re.compile(r"^[A-Za-z0-9._-]{1,64}$")
 # Of no user and no tenant.
 ORG_MARK = "/"
 # Who owns rows and points: `org/user`, or the user alone in the default tenant (decision 0076).
 OWNER_ID_PATTERN = re.compile(r"^([A-Za-z0-9._-]{1,64}/)?[A-Za-z0-9._:@-]{1,128}$")
-
-
 SYSTEM_USER = "system"
 # Whom a process asks for before it takes requests.
 WARM_UP_USER = "rayapp:warm-up"

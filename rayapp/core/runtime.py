@@ -13,8 +13,6 @@ from rayapp.core.settings.model import Settings
 
 
 class SystemClock:
-    """The clock of the machine."""
-
     def now(self) -> datetime:
         return datetime.now(UTC)
 

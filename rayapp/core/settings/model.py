@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, model_validator
 
 from rayapp.core.disk_space import DiskLimits
 from rayapp.core.settings import rules as settings_rules
@@ -14,53 +13,43 @@ from rayapp.core.settings.access import (
     HttpSettings,
     RateLimitSettings,
     SettingsSection,
+    Share,
+    setting,
 )
 
 
 class ContextSettings(SettingsSection):
-    timeout_s: float = Field(0.8, gt=0, le=10, description="End-to-end limit of a prefetch.")
-    token_budget: int = Field(
-        2_000, ge=50, le=100_000, description="Tokens of the text block when none are named."
+    timeout_s: float = setting(0.8, "End-to-end limit of a prefetch.", gt=0, le=10)
+    token_budget: int = setting(
+        2_000, "Tokens of the text block when none are named.", ge=50, le=100_000
     )
-    stable_share: float = Field(
-        0.5, ge=0, le=0.9, description="Share of the budget that the stable part may take."
+    stable_share: float = setting(
+        0.5, "Share of the budget that the stable part may take.", ge=0, le=0.9
     )
-    always_inject: int = Field(20, ge=0, le=100, description="Pinned memories in the block.")
-    identity: int = Field(10, ge=0, le=100, description="Memories tagged identity in the block.")
-    preferences: int = Field(
-        10, ge=0, le=100, description="Memories tagged preference in the block."
+    always_inject: int = setting(20, "Pinned memories in the block.", ge=0, le=100)
+    identity: int = setting(10, "Memories tagged identity in the block.", ge=0, le=100)
+    preferences: int = setting(10, "Memories tagged preference in the block.", ge=0, le=100)
+    patterns: int = setting(5, "Proven patterns in the stable part.", ge=0, le=50)
+    instructions: int = setting(
+        20, "Instructions and preferences that messages told.", ge=0, le=100
     )
-    patterns: int = Field(5, ge=0, le=50, description="Proven patterns in the stable part.")
-    instructions: int = Field(
-        20, ge=0, le=100, description="Instructions and preferences that messages told."
-    )
-    min_relevance: float | None = Field(
+    min_relevance: float | None = setting(
         None,
-        ge=0,
-        le=1,
-        description="Relevance of the best hit below which none is shown; null: the recipe's, by "
+        "Relevance of the best hit below which none is shown; null: the recipe's, by "
         "calibration; 0: off.",
-    )
-    min_share: float = Field(
-        0.53,
         ge=0,
         le=1,
-        description="Share of the best hit's strength that a shown hit has; 0: off.",
     )
-    share_rise: float = Field(
-        0.225,
-        ge=0,
-        le=1,
-        description="What that share grows by until the last hit that the question asks for.",
+    min_share: Share = setting(
+        0.53, "Share of the best hit's strength that a shown hit has; 0: off."
     )
-    small_store: int = Field(
-        5, ge=0, le=50, description="Up to so many memories, all of them are context."
+    share_rise: Share = setting(
+        0.225, "What that share grows by until the last hit that the question asks for."
     )
-    recent: int = Field(10, ge=0, le=50, description="Newest memories shown when nothing is found.")
-    cold_start: int = Field(10, ge=1, le=50, description="Memories of a cold start.")
-    receipt_ttl_days: float = Field(
-        30.0, gt=0, description="Lifetime of the receipt of a prefetch, days."
-    )
+    small_store: int = setting(5, "Up to so many memories, all of them are context.", ge=0, le=50)
+    recent: int = setting(10, "Newest memories shown when nothing is found.", ge=0, le=50)
+    cold_start: int = setting(10, "Memories of a cold start.", ge=1, le=50)
+    receipt_ttl_days: float = setting(30.0, "Lifetime of the receipt of a prefetch, days.", gt=0)
 
 
 # A stream looks at its end once a second, and says goodbye before anybody cuts it, seconds.
@@ -68,94 +57,79 @@ STREAM_END_S = 5.0
 
 
 class EventSettings(SettingsSection):
-    stream_s: float = Field(
-        55.0, gt=0, le=600, description="The server ends a stream then; the client reconnects."
+    stream_s: float = setting(
+        55.0, "The server ends a stream then; the client reconnects.", gt=0, le=600
     )
-    heartbeat_s: float = Field(
-        10.0, gt=0, le=60, description="Between two signs of life; proxies end silent streams."
+    heartbeat_s: float = setting(
+        10.0, "Between two signs of life; proxies end silent streams.", gt=0, le=60
     )
-    max_streams: int = Field(
-        32, ge=1, le=1_000, description="Open streams per replica; each holds one connection."
+    max_streams: int = setting(
+        32, "Open streams per replica; each holds one connection.", ge=1, le=1_000
     )
 
 
 class HooksSettings(SettingsSection):
-    session_ttl_days: float = Field(
+    session_ttl_days: float = setting(
         30.0,
+        "Lifetime of what a conversation was shown when no turn of it was kept, days.",
         gt=0,
         le=3_650,
-        description="Lifetime of what a conversation was shown when no turn of it was kept, days.",
     )
-    attribution: bool = Field(
-        True, description="Ask the assistant to mark which memories helped, in the context block."
+    attribution: bool = setting(
+        True, "Ask the assistant to mark which memories helped, in the context block."
     )
-    reaction_timeout_s: float = Field(
+    reaction_timeout_s: float = setting(
         1.5,
+        "What a model may take to judge the last answer by the next question, before "
+        "the context of that is read.",
         gt=0,
         le=10,
-        description="What a model may take to judge the last answer by the next question, before "
-        "the context of that is read.",
     )
-
-
-def _endpoint(value: str) -> str:
-    """Empty, or an http address. The value is not repeated: it may hold a password."""
-    try:
-        parts = urlsplit(value)
-    except ValueError:
-        parts = None
-    if value and (parts is None or parts.scheme not in ("http", "https") or not parts.netloc):
-        raise ValueError("start it with http:// or https://, for example http://host:8080/v1")
-    return value
 
 
 class HelperFlags(SettingsSection):
-    outcome_detection: bool = Field(True, description="Judge an answer by what the user says next.")
-    fact_extraction: bool = Field(True, description="Learn one fact from an exchange.")
-    contextual_prefix: bool = Field(
-        False, description="Say what a text is about before it is embedded: a call per memory."
+    outcome_detection: bool = setting(True, "Judge an answer by what the user says next.")
+    fact_extraction: bool = setting(True, "Learn one fact from an exchange.")
+    contextual_prefix: bool = setting(
+        False, "Say what a text is about before it is embedded: a call per memory."
     )
-    profile_detection: bool = Field(True, description="Learn what users say of themselves.")
-    history_summary: bool = Field(True, description="Sum up long conversations.")
-    conversation_title: bool = Field(True, description="Name a conversation after its first turn.")
-    merge_duplicates: bool = Field(True, description="Word what merged memories say together.")
-    tool_result_summary: bool = Field(True, description="Sum up long answers of tools.")
-    answer_reading: bool = Field(
-        True, description="Read whether a search found an answer, where a request asks for it."
+    profile_detection: bool = setting(True, "Learn what users say of themselves.")
+    history_summary: bool = setting(True, "Sum up long conversations.")
+    conversation_title: bool = setting(True, "Name a conversation after its first turn.")
+    merge_duplicates: bool = setting(True, "Word what merged memories say together.")
+    tool_result_summary: bool = setting(True, "Sum up long answers of tools.")
+    answer_reading: bool = setting(
+        True, "Read whether a search found an answer, where a request asks for it."
     )
-    document_notes: bool = Field(
-        True, description="Sum up documents in the background: a call per six passages."
+    document_notes: bool = setting(
+        True, "Sum up documents in the background: a call per six passages."
     )
-    document_summary: bool = Field(True, description="Make one summary of those of the passages.")
+    document_summary: bool = setting(True, "Make one summary of those of the passages.")
 
 
 class ModelsSettings(SettingsSection):
-    base_url: Annotated[str, AfterValidator(_endpoint)] = Field(
-        "", description="OpenAI-compatible endpoint, up to `/v1`; empty: helpers are off."
+    base_url: Annotated[str, AfterValidator(settings_rules.endpoint)] = setting(
+        "", "OpenAI-compatible endpoint, up to `/v1`; empty: helpers are off."
     )
-    model: str = Field("", description="Name of the model there.")
+    model: str = setting("", "Name of the model there.")
     # Plain text, because settings travel to other processes as JSON; never shown, never logged.
-    api_key: str = Field("", repr=False, description="Bearer token.")
-    timeout_s: float = Field(10.0, gt=0, le=120, description="Limit of one answer.")
-    prefix_timeout_s: float = Field(
-        5.0, gt=0, le=60, description="The same for the contextual prefix."
+    api_key: str = setting("", "Bearer token.", repr=False)
+    timeout_s: float = setting(10.0, "Limit of one answer.", gt=0, le=120)
+    prefix_timeout_s: float = setting(5.0, "The same for the contextual prefix.", gt=0, le=60)
+    chain_depth: int = setting(
+        3, "Rounds of tools before a chat must answer; 0: no limit.", ge=0, le=100
     )
-    chain_depth: int = Field(
-        3, ge=0, le=100, description="Rounds of tools before a chat must answer; 0: no limit."
+    chat_timeout_s: float = setting(
+        120.0, "Longest silence of the model in `/v1/chat/completions`.", gt=0, le=3_600
     )
-    chat_timeout_s: float = Field(
-        120.0, gt=0, le=3_600, description="Longest silence of the model in `/v1/chat/completions`."
-    )
-    concurrency: int = Field(5, ge=1, le=256, description="Calls in flight per process.")
-    price_prompt: float = Field(0.0, ge=0, description="Price of a million tokens asked.")
-    price_completion: float = Field(0.0, ge=0, description="Price of a million tokens answered.")
-    calls_per_day: int = Field(2_000, ge=0, description="Per user and UTC day; 0 = no limit.")
-    tokens_per_day: int = Field(2_000_000, ge=0, description="Per user and UTC day; 0 = no limit.")
-    cost_per_day: float = Field(0.0, ge=0, description="Per user and UTC day; 0 = no limit.")
-    raw_log_share: float = Field(
-        0.0, ge=0, le=1, description="Share of answers logged, redacted and cut; 0 = none."
-    )
-    helpers: HelperFlags = Field(HelperFlags(), description="Which helpers may use the model.")
+    concurrency: int = setting(5, "Calls in flight per process.", ge=1, le=256)
+    price_prompt: float = setting(0.0, "Price of a million tokens asked.", ge=0)
+    price_completion: float = setting(0.0, "Price of a million tokens answered.", ge=0)
+    calls_per_day: int = setting(2_000, "Per user and UTC day; 0 = no limit.", ge=0)
+    tokens_per_day: int = setting(2_000_000, "Per user and UTC day; 0 = no limit.", ge=0)
+    cost_per_day: float = setting(0.0, "Per user and UTC day; 0 = no limit.", ge=0)
+    raw_log_share: Share = setting(0.0, "Share of answers logged, redacted and cut; 0 = none.")
+    helpers: HelperFlags = setting(HelperFlags(), "Which helpers may use the model.")
 
     @model_validator(mode="after")
     def _named(self) -> Self:
@@ -165,21 +139,20 @@ class ModelsSettings(SettingsSection):
 
     @property
     def on(self) -> bool:
-        """True when there is an endpoint."""
         return bool(self.base_url)
 
 
 class ToolResultSettings(SettingsSection):
-    min_chars: int = Field(
-        100, ge=1, le=10_000, description="Shorter answers of tools are not kept, characters."
+    min_chars: int = setting(
+        100, "Shorter answers of tools are not kept, characters.", ge=1, le=10_000
     )
-    max_chars: int = Field(
-        10_000, ge=200, le=50_000, description="Longer answers of tools are cut, characters."
+    max_chars: int = setting(
+        10_000, "Longer answers of tools are cut, characters.", ge=200, le=50_000
     )
-    per_conversation: int = Field(
-        500, ge=1, description="Active tool results of one conversation (decision 0030)."
+    per_conversation: int = setting(
+        500, "Active tool results of one conversation (decision 0030).", ge=1
     )
-    batch_limit_items: int = Field(20, ge=1, le=100, description="Most results in one request.")
+    batch_limit_items: int = setting(20, "Most results in one request.", ge=1, le=100)
 
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -191,18 +164,18 @@ RayAddress = Annotated[str, AfterValidator(settings_rules.ray_address)]
 
 
 class DataSettings(SettingsSection):
-    dir: Path = Field(Path(".rayapp"), description="Directory of everything the local stack keeps.")
-    warn_free_bytes: int = Field(
-        5 << 30, ge=0, description="Below that, diagnostics, status and doctor warn of its disk."
+    dir: Path = setting(Path(".rayapp"), "Directory of everything the local stack keeps.")
+    warn_free_bytes: int = setting(
+        5 << 30, "Below that, diagnostics, status and doctor warn of its disk.", ge=0
     )
-    bulk_free_bytes: int = Field(
-        1 << 30, ge=0, description="Below that, jobs, imports and uploads are refused with 507."
+    bulk_free_bytes: int = setting(
+        1 << 30, "Below that, jobs, imports and uploads are refused with 507.", ge=0
     )
-    min_free_bytes: int = Field(
-        500 << 20, ge=0, description="Below that, writes are refused with 507; 0 never refuses."
+    min_free_bytes: int = setting(
+        500 << 20, "Below that, writes are refused with 507; 0 never refuses.", ge=0
     )
-    holds_store: bool = Field(
-        False, description="Filled in by the local stack: its MongoDB keeps its files here."
+    holds_store: bool = setting(
+        False, "Filled in by the local stack: its MongoDB keeps its files here."
     )
 
     @property
@@ -215,306 +188,278 @@ class DataSettings(SettingsSection):
 
 
 class MongoSettings(SettingsSection):
-    uri: MongoUri = Field("", description="Connection URI; empty: the local stack starts a mongod.")
-    database: str = Field("rayapp", min_length=1, description="Database name.")
-    pool_size: int = Field(32, ge=1, le=500, description="Connections per process.")
-    timeout_s: float = Field(5.0, gt=0, le=120, description="Limit of one operation.")
-    server_selection_s: float = Field(2.0, gt=0, le=60, description="Wait for a primary.")
-    text_timeout_s: float = Field(1.5, gt=0, le=60, description="Limit of a `$text` search.")
-    wired_tiger_cache_gb: float = Field(
-        0.25, ge=0.25, le=64, description="Cache of the mongod that the local stack starts."
+    uri: MongoUri = setting("", "Connection URI; empty: the local stack starts a mongod.")
+    database: str = setting("rayapp", "Database name.", min_length=1)
+    pool_size: int = setting(32, "Connections per process.", ge=1, le=500)
+    timeout_s: float = setting(5.0, "Limit of one operation.", gt=0, le=120)
+    server_selection_s: float = setting(2.0, "Wait for a primary.", gt=0, le=60)
+    text_timeout_s: float = setting(1.5, "Limit of a `$text` search.", gt=0, le=60)
+    wired_tiger_cache_gb: float = setting(
+        0.25, "Cache of the mongod that the local stack starts.", ge=0.25, le=64
     )
 
 
 class QdrantSettings(SettingsSection):
-    url: QdrantUrl = Field("", description="Server URL; empty: the embedded engine.")
-    api_key: str = Field("", description="Server API key.")
-    grpc_port: int = Field(6334, ge=1, le=65535, description="Server gRPC port.")
-    prefer_grpc: bool = Field(True, description="gRPC instead of REST.")
-    alias: str = Field("memories", min_length=1, description="Alias that search reads.")
-    timeout_s: float = Field(1.5, gt=0, le=60, description="Limit of a read.")
-    write_timeout_s: float = Field(30.0, gt=0, le=600, description="Limit of a write.")
-    hnsw_m: int = Field(0, ge=0, le=64, description="HNSW links on a server; 0 = exact search.")
-    flush_interval_s: float = Field(5.0, gt=0, le=60, description="Embedded engine: flush period.")
-    upsert_batch: int = Field(256, ge=1, le=4096, description="Points per upsert call.")
+    url: QdrantUrl = setting("", "Server URL; empty: the embedded engine.")
+    api_key: str = setting("", "Server API key.")
+    grpc_port: int = setting(6334, "Server gRPC port.", ge=1, le=65535)
+    prefer_grpc: bool = setting(True, "gRPC instead of REST.")
+    alias: str = setting("memories", "Alias that search reads.", min_length=1)
+    timeout_s: float = setting(1.5, "Limit of a read.", gt=0, le=60)
+    write_timeout_s: float = setting(30.0, "Limit of a write.", gt=0, le=600)
+    hnsw_m: int = setting(0, "HNSW links on a server; 0 = exact search.", ge=0, le=64)
+    flush_interval_s: float = setting(5.0, "Embedded engine: flush period.", gt=0, le=60)
+    upsert_batch: int = setting(256, "Points per upsert call.", ge=1, le=4096)
 
 
 class RedisSettings(SettingsSection):
-    url: RedisUrl = Field("", description="Redis or Valkey URL; empty: only the in-process LRU.")
-    timeout_s: float = Field(0.05, gt=0, le=5, description="Limit of one cache call.")
+    url: RedisUrl = setting("", "Redis or Valkey URL; empty: only the in-process LRU.")
+    timeout_s: float = setting(0.05, "Limit of one cache call.", gt=0, le=5)
 
 
 class RaySettings(SettingsSection):
-    address: RayAddress = Field("", description="Cluster to join; empty: a local head is started.")
-    num_cpus: int = Field(0, ge=0, description="CPUs of a local head for admission; 0 = detected.")
-    object_store_mb: int = Field(150, ge=80, le=65536, description="Object store of a local head.")
-    dashboard: bool = Field(True, description="Start the dashboard with a local head.")
-    token_auth: bool = Field(True, description="Token authentication on a local head.")
+    address: RayAddress = setting("", "Cluster to join; empty: a local head is started.")
+    num_cpus: int = setting(0, "CPUs of a local head for admission; 0 = detected.", ge=0)
+    object_store_mb: int = setting(150, "Object store of a local head.", ge=80, le=65536)
+    dashboard: bool = setting(True, "Start the dashboard with a local head.")
+    token_auth: bool = setting(True, "Token authentication on a local head.")
 
 
 class DeploymentSettings(SettingsSection):
-    replicas: int = Field(1, ge=1, le=128, description="Replicas.")
-    max_replicas: int = Field(0, ge=0, le=512, description="Above 0: autoscale up to this many.")
-    num_cpus: float = Field(0.1, ge=0, le=128, description="CPUs reserved per replica.")
-    num_gpus: float = Field(0.0, ge=0, le=16, description="GPUs reserved per replica.")
-    max_ongoing_requests: int = Field(64, ge=1, le=4096, description="Requests in a replica.")
-    max_queued_requests: int = Field(256, ge=1, le=100_000, description="Requests queued for it.")
-    graceful_shutdown_s: float = Field(10.0, ge=0, le=600, description="Drain time at shutdown.")
+    replicas: int = setting(1, "Replicas.", ge=1, le=128)
+    max_replicas: int = setting(0, "Above 0: autoscale up to this many.", ge=0, le=512)
+    num_cpus: float = setting(0.1, "CPUs reserved per replica.", ge=0, le=128)
+    num_gpus: float = setting(0.0, "GPUs reserved per replica.", ge=0, le=16)
+    max_ongoing_requests: int = setting(64, "Requests in a replica.", ge=1, le=4096)
+    max_queued_requests: int = setting(256, "Requests queued for it.", ge=1, le=100_000)
+    graceful_shutdown_s: float = setting(10.0, "Drain time at shutdown.", ge=0, le=600)
 
 
 class IngressSettings(DeploymentSettings):
     """A class of its own: its default must survive a profile that sets only the replicas."""
 
-    max_ongoing_requests: int = Field(
-        1_024, ge=1, le=4096, description="Requests in a replica, held refusals included."
+    max_ongoing_requests: int = setting(
+        1_024, "Requests in a replica, held refusals included.", ge=1, le=4096
     )
 
 
 class ServeSettings(SettingsSection):
-    search: IngressSettings = Field(IngressSettings(), description="Ingress: API and search.")
-    embedding: DeploymentSettings = Field(DeploymentSettings(), description="Embedding gateway.")
-    reranker: DeploymentSettings = Field(DeploymentSettings(), description="Reranker.")
-    indexer: DeploymentSettings = Field(DeploymentSettings(), description="Indexer.")
-    maintenance: DeploymentSettings = Field(
-        DeploymentSettings(), description="Owner of promotion and of the outbox."
+    search: IngressSettings = setting(IngressSettings(), "Ingress: API and search.")
+    embedding: DeploymentSettings = setting(DeploymentSettings(), "Embedding gateway.")
+    reranker: DeploymentSettings = setting(DeploymentSettings(), "Reranker.")
+    indexer: DeploymentSettings = setting(DeploymentSettings(), "Indexer.")
+    maintenance: DeploymentSettings = setting(
+        DeploymentSettings(), "Owner of promotion and of the outbox."
     )
-    background_together: bool = Field(
-        False, description="Maintenance in the processes of the indexer: one less on a laptop."
+    background_together: bool = setting(
+        False, "Maintenance in the processes of the indexer: one less on a laptop."
     )
-    request_timeout_s: float = Field(30.0, gt=0, le=600, description="Limit of one HTTP request.")
+    request_timeout_s: float = setting(30.0, "Limit of one HTTP request.", gt=0, le=600)
 
 
 class BatchSettings(SettingsSection):
-    max_size: int = Field(64, ge=1, le=4096, description="Texts per backend call.")
-    wait_s: float = Field(0.001, ge=0, le=0.1, description="Time a batch waits for company.")
-    max_tokens: int = Field(16_384, ge=64, description="Token budget of a batch on a CPU.")
-    tokens_per_free_gib: int = Field(
-        8_192, ge=64, description="Token budget of a batch per GiB of free GPU memory."
+    max_size: int = setting(64, "Texts per backend call.", ge=1, le=4096)
+    wait_s: float = setting(0.001, "Time a batch waits for company.", ge=0, le=0.1)
+    max_tokens: int = setting(16_384, "Token budget of a batch on a CPU.", ge=64)
+    tokens_per_free_gib: int = setting(
+        8_192, "Token budget of a batch per GiB of free GPU memory.", ge=64
     )
 
 
 class EmbeddingSettings(SettingsSection):
-    backend: Literal["static", "http", "local"] = Field("static", description="Which backend.")
-    model: str = Field("bilingual-static-1", min_length=1, description="Model name or folder.")
-    url: str = Field("", description="http: base URL of the server.")
-    api: Literal["dicta", "tei", "openai"] = Field("dicta", description="http: request shape.")
-    api_key: str = Field("", description="http: bearer token.")
-    dims: int = Field(
-        0, ge=0, le=65536, description="Size; 0 = ask the backend, which must be up then."
+    backend: Literal["static", "http", "local"] = setting("static", "Which backend.")
+    model: str = setting("bilingual-static-1", "Model name or folder.", min_length=1)
+    url: str = setting("", "http: base URL of the server.")
+    api: Literal["dicta", "tei", "openai"] = setting("dicta", "http: request shape.")
+    api_key: str = setting("", "http: bearer token.")
+    dims: int = setting(0, "Size; 0 = ask the backend, which must be up then.", ge=0, le=65536)
+    precision: Literal["auto", "float32", "float16", "bfloat16"] = setting(
+        "auto", "local, torch: auto = float16 on a GPU, float32 on a CPU."
     )
-    precision: Literal["auto", "float32", "float16", "bfloat16"] = Field(
-        "auto", description="local, torch: auto = float16 on a GPU, float32 on a CPU."
-    )
-    query_prefix: str = Field("", description="Put before every query text.")
-    passage_prefix: str = Field("", description="Put before every stored text.")
-    query_timeout_s: float = Field(2.0, gt=0, le=60, description="Limit for a query.")
-    batch_timeout_s: float = Field(10.0, gt=0, le=600, description="Limit for a batch.")
-    cache_ttl_s: int = Field(7 * 86_400, ge=60, description="Cache lifetime of a vector.")
-    lru_items: int = Field(20_000, ge=0, description="Vectors kept in process.")
-    max_text_chars: int = Field(20_000, ge=100, description="Longest text given to a model.")
-    batch: BatchSettings = Field(BatchSettings(), description="Batching.")
+    query_prefix: str = setting("", "Put before every query text.")
+    passage_prefix: str = setting("", "Put before every stored text.")
+    query_timeout_s: float = setting(2.0, "Limit for a query.", gt=0, le=60)
+    batch_timeout_s: float = setting(10.0, "Limit for a batch.", gt=0, le=600)
+    cache_ttl_s: int = setting(7 * 86_400, "Cache lifetime of a vector.", ge=60)
+    lru_items: int = setting(20_000, "Vectors kept in process.", ge=0)
+    max_text_chars: int = setting(20_000, "Longest text given to a model.", ge=100)
+    batch: BatchSettings = setting(BatchSettings(), "Batching.")
 
 
 class RerankerSettings(SettingsSection):
-    backend: Literal["none", "features", "http", "local"] = Field(
-        "features", description="Which backend."
+    backend: Literal["none", "features", "http", "local"] = setting("features", "Which backend.")
+    model: str = setting("", "Model name or folder; features: its static model, empty = its own.")
+    url: str = setting("", "http: base URL of the server.")
+    api: Literal["rerank", "tei"] = setting("rerank", "http: request shape.")
+    api_key: str = setting("", "http: bearer token.")
+    precision: Literal["auto", "float32", "float16", "bfloat16"] = setting(
+        "auto", "local, torch: auto = float16 on a GPU, float32 on a CPU."
     )
-    model: str = Field(
-        "", description="Model name or folder; features: its static model, empty = its own."
-    )
-    url: str = Field("", description="http: base URL of the server.")
-    api: Literal["rerank", "tei"] = Field("rerank", description="http: request shape.")
-    api_key: str = Field("", description="http: bearer token.")
-    precision: Literal["auto", "float32", "float16", "bfloat16"] = Field(
-        "auto", description="local, torch: auto = float16 on a GPU, float32 on a CPU."
-    )
-    timeout_s: float = Field(2.0, gt=0, le=60, description="Limit of one call.")
-    max_candidates: int = Field(30, ge=1, le=200, description="Candidates reranked.")
-    max_chars: int = Field(4_000, ge=100, description="Characters of a document given to it.")
-    batch: BatchSettings = Field(BatchSettings(max_size=32), description="Batching.")
+    timeout_s: float = setting(2.0, "Limit of one call.", gt=0, le=60)
+    max_candidates: int = setting(30, "Candidates reranked.", ge=1, le=200)
+    max_chars: int = setting(4_000, "Characters of a document given to it.", ge=100)
+    batch: BatchSettings = setting(BatchSettings(max_size=32), "Batching.")
 
 
 class SearchSettings(SettingsSection):
-    timeout_s: float = Field(15.0, gt=0, le=60, description="End-to-end limit of a search.")
-    recipe: str = Field("default", min_length=1, description="Recipe used when none is named.")
-    depth_factor: int = Field(3, ge=1, le=20, description="Candidates per tier = limit x this.")
-    min_depth: int = Field(
-        60, ge=1, le=500, description="Fewest candidates per tier and retriever."
+    timeout_s: float = setting(15.0, "End-to-end limit of a search.", gt=0, le=60)
+    recipe: str = setting("default", "Recipe used when none is named.", min_length=1)
+    depth_factor: int = setting(3, "Candidates per tier = limit x this.", ge=1, le=20)
+    min_depth: int = setting(60, "Fewest candidates per tier and retriever.", ge=1, le=500)
+    max_limit: int = setting(50, "Largest `limit`.", ge=1, le=200)
+    pending_limit: int = setting(200, "Pending items scored per search.", ge=0, le=2_000)
+    receipt_ttl_h: float = setting(24.0, "Lifetime of an unscored receipt, hours.", gt=0)
+    receipt_window_s: Share = setting(
+        0.02, "Receipts of so long are written together; 0 = each alone."
     )
-    max_limit: int = Field(50, ge=1, le=200, description="Largest `limit`.")
-    pending_limit: int = Field(200, ge=0, le=2_000, description="Pending items scored per search.")
-    receipt_ttl_h: float = Field(24.0, gt=0, description="Lifetime of an unscored receipt, hours.")
-    receipt_window_s: float = Field(
-        0.02, ge=0, le=1, description="Receipts of so long are written together; 0 = each alone."
+    resident_bytes: int = setting(
+        400_000_000, "Memory per replica for users held as columns; 0 = none.", ge=0
     )
-    resident_bytes: int = Field(
-        400_000_000, ge=0, description="Memory per replica for users held as columns; 0 = none."
-    )
-    resident_max_items: int = Field(
-        20_000, ge=0, description="Memories of a user beyond which the index is searched."
+    resident_max_items: int = setting(
+        20_000, "Memories of a user beyond which the index is searched.", ge=0
     )
 
 
 class IndexerSettings(SettingsSection):
-    batch_size: int = Field(256, ge=1, le=2_000, description="Items claimed at once.")
-    poll_s: float = Field(0.1, gt=0, le=60, description="Pause when nothing is due.")
-    claim_s: float = Field(60.0, gt=1, le=3_600, description="Lifetime of a claim.")
-    max_attempts: int = Field(20, ge=1, le=1_000, description="Tries before `failed`.")
-    backoff_min_s: float = Field(1.0, gt=0, description="First pause after a failure.")
-    backoff_max_s: float = Field(600.0, gt=0, description="Longest pause after a failure.")
+    batch_size: int = setting(256, "Items claimed at once.", ge=1, le=2_000)
+    poll_s: float = setting(0.1, "Pause when nothing is due.", gt=0, le=60)
+    claim_s: float = setting(60.0, "Lifetime of a claim.", gt=1, le=3_600)
+    max_attempts: int = setting(20, "Tries before `failed`.", ge=1, le=1_000)
+    backoff_min_s: float = setting(1.0, "First pause after a failure.", gt=0)
+    backoff_max_s: float = setting(600.0, "Longest pause after a failure.", gt=0)
 
 
 class MemoryBankSettings(SettingsSection):
-    capacity: int = Field(1_000, ge=1, description="Active items per user; the worst leave first.")
-    text_limit_chars: int = Field(5_000, ge=1, description="Longest memory_bank text.")
+    capacity: int = setting(1_000, "Active items per user; the worst leave first.", ge=1)
+    text_limit_chars: int = setting(5_000, "Longest memory_bank text.", ge=1)
 
 
 class LearningSettings(SettingsSection):
-    implicit_confidence: float = Field(
-        0.7, ge=0, le=1, description="Least confidence of an implicit signal that counts."
+    implicit_confidence: Share = setting(0.7, "Least confidence of an implicit signal that counts.")
+    scored_receipt_ttl_days: float = setting(30.0, "Lifetime of a scored receipt, days.", gt=0)
+    guest_outcomes_per_hour: int = setting(
+        200, "Memories per hour that a key may judge which it did not store.", ge=1
     )
-    scored_receipt_ttl_days: float = Field(
-        30.0, gt=0, description="Lifetime of a scored receipt, days."
+    effects_poll_s: float = setting(
+        0.5, "Pause between two looks at the outbox of outcomes.", gt=0, le=1.5
     )
-    guest_outcomes_per_hour: int = Field(
-        200, ge=1, description="Memories per hour that a key may judge which it did not store."
-    )
-    effects_poll_s: float = Field(
-        0.5, gt=0, le=1.5, description="Pause between two looks at the outbox of outcomes."
-    )
-    effects_batch: int = Field(200, ge=1, le=5_000, description="Events or items per look.")
+    effects_batch: int = setting(200, "Events or items per look.", ge=1, le=5_000)
 
 
 class PromotionSettings(SettingsSection):
-    policy: Literal["score", "wilson"] = Field(
-        "score", description="What gates a promotion; wilson is 0.7 after nine straight successes."
+    policy: Literal["score", "wilson"] = setting(
+        "score", "What gates a promotion; wilson is 0.7 after nine straight successes."
     )
-    interval_s: float = Field(1_800.0, ge=1, description="Pause between two cycles over all users.")
-    settle_s: float = Field(
-        60.0, ge=0, description="Age of an outcome before its items are looked at."
-    )
-    exchanges: int = Field(
-        20, ge=1, description="Stored exchanges of a user after which a cycle runs."
-    )
-    batch_size: int = Field(500, ge=1, le=10_000, description="Items read at once by a cycle.")
-    lease_s: float = Field(60.0, gt=1, description="Lifetime of the owner's lease.")
+    interval_s: float = setting(1_800.0, "Pause between two cycles over all users.", ge=1)
+    settle_s: float = setting(60.0, "Age of an outcome before its items are looked at.", ge=0)
+    exchanges: int = setting(20, "Stored exchanges of a user after which a cycle runs.", ge=1)
+    batch_size: int = setting(500, "Items read at once by a cycle.", ge=1, le=10_000)
+    lease_s: float = setting(60.0, "Lifetime of the owner's lease.", gt=1)
 
 
 class DedupSettings(SettingsSection):
-    enabled: bool = Field(True, description="Look for near-duplicates of facts and patterns.")
-    similarity: float = Field(
-        0.95, gt=0, le=1, description="Least cosine of a transformer's vectors (its own scale)."
+    enabled: bool = setting(True, "Look for near-duplicates of facts and patterns.")
+    similarity: float = setting(
+        0.95, "Least cosine of a transformer's vectors (its own scale).", gt=0, le=1
     )
     # The words decide (decision 0068); a cosine only keeps apart what has nothing in common.
-    static_similarity: float = Field(
-        0.8, ge=0, le=1, description="The same for the static embedder; 0 = off."
-    )
-    neighbours: int = Field(5, ge=1, le=50, description="Nearest items compared with a new one.")
+    static_similarity: Share = setting(0.8, "The same for the static embedder; 0 = off.")
+    neighbours: int = setting(5, "Nearest items compared with a new one.", ge=1, le=50)
 
 
 class GraphSettings(SettingsSection):
-    max_nodes: int = Field(5_000, ge=1, description="Content graph nodes of one user at most.")
-    max_edges: int = Field(20_000, ge=1, description="Content graph edges of one user at most.")
-    max_concepts: int = Field(5_000, ge=1, description="Routing concepts of one user at most.")
-    priors_timeout_s: float = Field(
-        0.25, gt=0, le=5, description="Time that a search gives the graphs."
-    )
-    empty_cache_s: float = Field(
-        2.0, ge=0, le=60, description="How long a user is known to have no graph."
-    )
+    max_nodes: int = setting(5_000, "Content graph nodes of one user at most.", ge=1)
+    max_edges: int = setting(20_000, "Content graph edges of one user at most.", ge=1)
+    max_concepts: int = setting(5_000, "Routing concepts of one user at most.", ge=1)
+    priors_timeout_s: float = setting(0.25, "Time that a search gives the graphs.", gt=0, le=5)
+    empty_cache_s: float = setting(2.0, "How long a user is known to have no graph.", ge=0, le=60)
 
 
 class JobsSettings(SettingsSection):
-    concurrency: int = Field(2, ge=1, le=256, description="Workers of a bulk job.")
-    worker_cpus: float = Field(0.2, ge=0, le=64, description="CPUs that Ray sets aside per worker.")
-    worker_gpus: float = Field(0.0, ge=0, le=8, description="GPUs per worker that embeds.")
-    lease_s: float = Field(30.0, gt=2, le=600, description="Lifetime of a driver's lease.")
-    attempts: int = Field(
-        5, ge=1, le=100, description="Deaths of workers at one step, or of drivers, that fail it."
+    concurrency: int = setting(2, "Workers of a bulk job.", ge=1, le=256)
+    worker_cpus: float = setting(0.2, "CPUs that Ray sets aside per worker.", ge=0, le=64)
+    worker_gpus: float = setting(0.0, "GPUs per worker that embeds.", ge=0, le=8)
+    lease_s: float = setting(30.0, "Lifetime of a driver's lease.", gt=2, le=600)
+    attempts: int = setting(
+        5, "Deaths of workers at one step, or of drivers, that fail it.", ge=1, le=100
     )
 
 
 class ReindexSettings(SettingsSection):
-    partitions: int = Field(32, ge=1, le=4_096, description="Ranges of point ids.")
-    batch_size: int = Field(256, ge=1, le=2_000, description="Items per step.")
-    sample: int = Field(200, ge=1, le=10_000, description="Vectors compared before the switch.")
-    receipts: int = Field(50, ge=0, le=1_000, description="Last searches replayed before it.")
-    min_overlap: float = Field(
-        0.9, ge=0, le=1, description="Least mean overlap of their top 10, for the same model."
-    )
-    rollback_h: float = Field(
-        24.0, ge=0, le=24 * 365, description="How long the old collection is kept, hours."
+    partitions: int = setting(32, "Ranges of point ids.", ge=1, le=4_096)
+    batch_size: int = setting(256, "Items per step.", ge=1, le=2_000)
+    sample: int = setting(200, "Vectors compared before the switch.", ge=1, le=10_000)
+    receipts: int = setting(50, "Last searches replayed before it.", ge=0, le=1_000)
+    min_overlap: Share = setting(0.9, "Least mean overlap of their top 10, for the same model.")
+    rollback_h: float = setting(
+        24.0, "How long the old collection is kept, hours.", ge=0, le=24 * 365
     )
 
 
 class ConsistencySettings(SettingsSection):
-    interval_s: float = Field(900.0, ge=1, description="Pause between two sampled sweeps.")
-    sample: int = Field(1_000, ge=1, le=100_000, description="Points looked at by a sampled sweep.")
-    repair: bool = Field(True, description="Sampled sweeps repair what they find.")
-    grace_s: float = Field(
-        2.0, ge=0, le=60, description="Pause before a difference is looked at again."
-    )
-    partitions: int = Field(32, ge=1, le=4_096, description="Ranges of point ids of a full sweep.")
-    batch_size: int = Field(500, ge=1, le=5_000, description="Points per step.")
+    interval_s: float = setting(900.0, "Pause between two sampled sweeps.", ge=1)
+    sample: int = setting(1_000, "Points looked at by a sampled sweep.", ge=1, le=100_000)
+    repair: bool = setting(True, "Sampled sweeps repair what they find.")
+    grace_s: float = setting(2.0, "Pause before a difference is looked at again.", ge=0, le=60)
+    partitions: int = setting(32, "Ranges of point ids of a full sweep.", ge=1, le=4_096)
+    batch_size: int = setting(500, "Points per step.", ge=1, le=5_000)
 
 
 class DatagovSettings(SettingsSection):
-    preload: bool = Field(False, description="Fill the DataGov tiers in the background at start.")
-    source: Path | None = Field(None, description="Folder of the catalogue; empty = live CKAN.")
-    ckan_url: str = Field("https://data.gov.il", min_length=1, description="CKAN site.")
-    graph_datasets: int = Field(5, ge=0, le=50, description="Datasets per category in the graph.")
-    graph_nodes: int = Field(
-        150, ge=22, le=5_000, description="Nodes of the DataGov graph at most."
-    )
-    intent: bool = Field(True, description="A question about open data also searches its tiers.")
+    preload: bool = setting(False, "Fill the DataGov tiers in the background at start.")
+    source: Path | None = setting(None, "Folder of the catalogue; empty = live CKAN.")
+    ckan_url: str = setting("https://data.gov.il", "CKAN site.", min_length=1)
+    graph_datasets: int = setting(5, "Datasets per category in the graph.", ge=0, le=50)
+    graph_nodes: int = setting(150, "Nodes of the DataGov graph at most.", ge=22, le=5_000)
+    intent: bool = setting(True, "A question about open data also searches its tiers.")
 
 
 class DocumentSettings(SettingsSection):
-    max_bytes: int = Field(
-        50 * 1024 * 1024, ge=1_024, le=1024**3, description="Size of a file at most, bytes."
+    max_bytes: int = setting(
+        50 * 1024 * 1024, "Size of a file at most, bytes.", ge=1_024, le=1024**3
     )
-    max_pages: int = Field(5_000, ge=1, description="Pages of a file at most.")
-    max_characters: int = Field(
-        10_000_000, ge=1_000, le=50_000_000, description="Text of a file at most, characters."
+    max_pages: int = setting(5_000, "Pages of a file at most.", ge=1)
+    max_characters: int = setting(
+        10_000_000, "Text of a file at most, characters.", ge=1_000, le=50_000_000
     )
-    read_s: float = Field(60.0, gt=0, le=3_600, description="Time that reading a file may take.")
-    read_memory_mb: int = Field(500, ge=128, description="Memory of the process that reads, MiB.")
-    keep_original: bool = Field(False, description="Keep the file after it was read.")
-    uploads: int = Field(2, ge=1, le=64, description="Files that arrive at once, per replica.")
-    upload_s: float = Field(60.0, gt=0, le=3_600, description="Time that a file may take to come.")
+    read_s: float = setting(60.0, "Time that reading a file may take.", gt=0, le=3_600)
+    read_memory_mb: int = setting(500, "Memory of the process that reads, MiB.", ge=128)
+    keep_original: bool = setting(False, "Keep the file after it was read.")
+    uploads: int = setting(2, "Files that arrive at once, per replica.", ge=1, le=64)
+    upload_s: float = setting(60.0, "Time that a file may take to come.", gt=0, le=3_600)
 
 
-def _kept(what: str) -> Any:
+def _kept(what: str) -> float:
     said = f"{what} go so many days after their last change; 0 = never."
-    return Field(0.0, ge=0, le=36_500, description=said)
+    return setting(0.0, said, ge=0, le=36_500)
 
 
 class BackupSettings(SettingsSection):
-    dir: Path | None = Field(None, description="Folder of archives; empty: `backups` in data.dir.")
-    max_upload_bytes: int = Field(
-        64 << 20, ge=1024, description="Largest archive that an upload takes; each is in memory."
+    dir: Path | None = setting(None, "Folder of archives; empty: `backups` in data.dir.")
+    max_upload_bytes: int = setting(
+        64 << 20, "Largest archive that an upload takes; each is in memory.", ge=1024
     )
-    max_unpacked_bytes: int = Field(
-        20 << 30, ge=1024, description="Largest archive, unpacked, that an import reads."
+    max_unpacked_bytes: int = setting(
+        20 << 30, "Largest archive, unpacked, that an import reads.", ge=1024
     )
-    every_h: float = Field(
-        0.0, ge=0, description="Pause between backups of the whole store, hours; 0 = none."
+    every_h: float = setting(
+        0.0, "Pause between backups of the whole store, hours; 0 = none.", ge=0
     )
-    keep: int = Field(7, ge=1, le=1_000, description="Newest backups that stay after one is made.")
-    url: str = Field(
+    keep: int = setting(7, "Newest backups that stay after one is made.", ge=1, le=1_000)
+    url: str = setting(
         "",
-        description="Where backups of the whole store lie: a folder, or an address such as "
+        "Where backups of the whole store lie: a folder, or an address such as "
         "s3://bucket/path (fsspec; its keys from the environment); empty: the folder of archives.",
     )
-    recipient: str = Field(
-        "", description="Public key of age (age1…) that backups are encrypted for; empty: none."
+    recipient: str = setting(
+        "", "Public key of age (age1…) that backups are encrypted for; empty: none."
     )
-    key_file: Path | None = Field(
-        None, description="Secret key of age that reads them; without `recipient`, also for which."
+    key_file: Path | None = setting(
+        None, "Secret key of age that reads them; without `recipient`, also for which."
     )
-    user_keys: str = Field(
+    user_keys: str = setting(
         "",
-        description="Folder or address, away from the data and the backups, of the keys under "
+        "Folder or address, away from the data and the backups, of the keys under "
         "which a backup seals the rows of each user; an erased user's key goes. Empty: not sealed.",
     )
 
@@ -536,11 +481,11 @@ class RetentionSettings(SettingsSection):
     memory_bank_days: float = _kept("Facts of the memory bank")
     tool_results_days: float = _kept("Results of tools, whatever their tier,")
     conversations_days: float = _kept("Conversations with all that they taught")
-    documents_days: float = Field(
-        0.0, ge=0, le=36_500, description="Documents go so many days after their upload; 0 = never."
+    documents_days: float = setting(
+        0.0, "Documents go so many days after their upload; 0 = never.", ge=0, le=36_500
     )
-    pinned: bool = Field(False, description="Pinned memories go too.")
-    every_h: float = Field(24.0, gt=0, description="Pause between two looks, hours.")
+    pinned: bool = setting(False, "Pinned memories go too.")
+    every_h: float = setting(24.0, "Pause between two looks, hours.", gt=0)
 
     @property
     def days(self) -> Mapping[str, float]:
@@ -550,68 +495,64 @@ class RetentionSettings(SettingsSection):
 
 
 class BreakerSettings(SettingsSection):
-    failures: int = Field(3, ge=1, description="Failures in a row that open it.")
-    embedder_failures: int = Field(2, ge=1, description="The same for the embedder.")
-    open_s: float = Field(30.0, gt=0, description="Pause before one probe.")
-    embedder_open_s: float = Field(60.0, gt=0, description="The same for the embedder.")
-    successes: int = Field(2, ge=1, description="Successes in a row that close it.")
+    failures: int = setting(3, "Failures in a row that open it.", ge=1)
+    embedder_failures: int = setting(2, "The same for the embedder.", ge=1)
+    open_s: float = setting(30.0, "Pause before one probe.", gt=0)
+    embedder_open_s: float = setting(60.0, "The same for the embedder.", gt=0)
+    successes: int = setting(2, "Successes in a row that close it.", ge=1)
 
 
 class CompatSettings(SettingsSection):
-    tier_documents: bool = Field(True, description="Every answer says `documents` for books.")
-    first_client: bool = Field(
+    tier_documents: bool = setting(True, "Every answer says `documents` for books.")
+    first_client: bool = setting(
         False,
-        description="As the first client has it: the search repeats `debug` as `retrievalDebug`, "
+        "As the first client has it: the search repeats `debug` as `retrievalDebug`, "
         "its routes that clear ask for no `confirm`.",
     )
 
 
 class LoggingSettings(SettingsSection):
-    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Level.")
-    json_lines: bool = Field(True, description="JSON lines instead of text.")
+    level: Literal["debug", "info", "warning", "error"] = setting("info", "Level.")
+    json_lines: bool = setting(True, "JSON lines instead of text.")
 
 
 class Settings(SettingsSection):
     """The root. Build it with `load_settings`."""
 
-    profile: Profile = Field("local", description="Which YAML profile these settings came from.")
-    data: DataSettings = Field(DataSettings(), description="Files.")
-    http: HttpSettings = Field(HttpSettings(), description="HTTP.")
-    auth: AuthSettings = Field(AuthSettings(), description="Authentication.")
-    rate_limit: RateLimitSettings = Field(RateLimitSettings(), description="Rate limit per key.")
-    mongo: MongoSettings = Field(MongoSettings(), description="MongoDB, the truth.")
-    qdrant: QdrantSettings = Field(QdrantSettings(), description="Qdrant, the index.")
-    redis: RedisSettings = Field(RedisSettings(), description="Redis, the cache.")
-    ray: RaySettings = Field(RaySettings(), description="Ray.")
-    serve: ServeSettings = Field(ServeSettings(), description="Deployments.")
-    embedding: EmbeddingSettings = Field(EmbeddingSettings(), description="Embedding gateway.")
-    reranker: RerankerSettings = Field(RerankerSettings(), description="Reranker.")
-    search: SearchSettings = Field(SearchSettings(), description="Search.")
-    indexer: IndexerSettings = Field(IndexerSettings(), description="Indexer.")
-    memory_bank: MemoryBankSettings = Field(MemoryBankSettings(), description="memory_bank.")
-    learning: LearningSettings = Field(LearningSettings(), description="Outcomes.")
-    promotion: PromotionSettings = Field(PromotionSettings(), description="Promotion.")
-    dedup: DedupSettings = Field(DedupSettings(), description="Near-duplicates.")
-    graph: GraphSettings = Field(GraphSettings(), description="The three graphs.")
-    context: ContextSettings = Field(ContextSettings(), description="Context of an assistant.")
-    hooks: HooksSettings = Field(HooksSettings(), description="Hooks around a turn of a chat.")
-    tool_results: ToolResultSettings = Field(
-        ToolResultSettings(), description="Remembered answers of tools."
-    )
-    events: EventSettings = Field(EventSettings(), description="Event stream.")
-    models: ModelsSettings = Field(ModelsSettings(), description="Language model of the helpers.")
-    jobs: JobsSettings = Field(JobsSettings(), description="Bulk jobs.")
-    reindex: ReindexSettings = Field(ReindexSettings(), description="Reindex.")
-    consistency: ConsistencySettings = Field(ConsistencySettings(), description="Sweeps.")
-    datagov: DatagovSettings = Field(DatagovSettings(), description="Open-data catalogue.")
-    documents: DocumentSettings = Field(DocumentSettings(), description="Documents of users.")
-    backup: BackupSettings = Field(BackupSettings(), description="Exports, imports, backups.")
-    retention: RetentionSettings = Field(
-        RetentionSettings(), description="What goes by itself, and when."
-    )
-    breaker: BreakerSettings = Field(BreakerSettings(), description="Circuit breakers.")
-    compat: CompatSettings = Field(CompatSettings(), description="First client's habits.")
-    logging: LoggingSettings = Field(LoggingSettings(), description="Logs.")
+    profile: Profile = setting("local", "Which YAML profile these settings came from.")
+    data: DataSettings = setting(DataSettings(), "Files.")
+    http: HttpSettings = setting(HttpSettings(), "HTTP.")
+    auth: AuthSettings = setting(AuthSettings(), "Authentication.")
+    rate_limit: RateLimitSettings = setting(RateLimitSettings(), "Rate limit per key.")
+    mongo: MongoSettings = setting(MongoSettings(), "MongoDB, the truth.")
+    qdrant: QdrantSettings = setting(QdrantSettings(), "Qdrant, the index.")
+    redis: RedisSettings = setting(RedisSettings(), "Redis, the cache.")
+    ray: RaySettings = setting(RaySettings(), "Ray.")
+    serve: ServeSettings = setting(ServeSettings(), "Deployments.")
+    embedding: EmbeddingSettings = setting(EmbeddingSettings(), "Embedding gateway.")
+    reranker: RerankerSettings = setting(RerankerSettings(), "Reranker.")
+    search: SearchSettings = setting(SearchSettings(), "Search.")
+    indexer: IndexerSettings = setting(IndexerSettings(), "Indexer.")
+    memory_bank: MemoryBankSettings = setting(MemoryBankSettings(), "memory_bank.")
+    learning: LearningSettings = setting(LearningSettings(), "Outcomes.")
+    promotion: PromotionSettings = setting(PromotionSettings(), "Promotion.")
+    dedup: DedupSettings = setting(DedupSettings(), "Near-duplicates.")
+    graph: GraphSettings = setting(GraphSettings(), "The three graphs.")
+    context: ContextSettings = setting(ContextSettings(), "Context of an assistant.")
+    hooks: HooksSettings = setting(HooksSettings(), "Hooks around a turn of a chat.")
+    tool_results: ToolResultSettings = setting(ToolResultSettings(), "Remembered answers of tools.")
+    events: EventSettings = setting(EventSettings(), "Event stream.")
+    models: ModelsSettings = setting(ModelsSettings(), "Language model of the helpers.")
+    jobs: JobsSettings = setting(JobsSettings(), "Bulk jobs.")
+    reindex: ReindexSettings = setting(ReindexSettings(), "Reindex.")
+    consistency: ConsistencySettings = setting(ConsistencySettings(), "Sweeps.")
+    datagov: DatagovSettings = setting(DatagovSettings(), "Open-data catalogue.")
+    documents: DocumentSettings = setting(DocumentSettings(), "Documents of users.")
+    backup: BackupSettings = setting(BackupSettings(), "Exports, imports, backups.")
+    retention: RetentionSettings = setting(RetentionSettings(), "What goes by itself, and when.")
+    breaker: BreakerSettings = setting(BreakerSettings(), "Circuit breakers.")
+    compat: CompatSettings = setting(CompatSettings(), "First client's habits.")
+    logging: LoggingSettings = setting(LoggingSettings(), "Logs.")
 
     @model_validator(mode="after")
     def _refuse_dangerous(self) -> Self:

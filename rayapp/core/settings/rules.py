@@ -29,6 +29,11 @@ def qdrant_url(value: str) -> str:
     return _url(value, ("http", "https"), "http://host:6333")
 
 
+def endpoint(value: str) -> str:
+    """Empty, or the root of an OpenAI-compatible API. Raises ValueError."""
+    return _url(value, ("http", "https"), "http://host:8080/v1")
+
+
 def redis_url(value: str) -> str:
     """Empty, or a TCP or unix socket URL. Raises ValueError."""
     return _url(value, ("redis", "rediss", "unix"), "redis://host:6379/0")

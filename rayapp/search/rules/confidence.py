@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from rayapp.core.errors import ConfigError
+from rayapp.core.settings.access import SettingsSection
 from rayapp.search.requests import ConfidenceLabel
 from rayapp.search.rules.ranking import Ranked
-from rayapp.search.rules.recipes import ConfidenceModel, Recipe
+from rayapp.search.rules.recipes import ConfidenceModel, Recipe, parsed
 from rayapp.text.names import names_in
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import Token, token_terms, tokens
@@ -23,13 +23,11 @@ DEFAULT = "default"
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-class Calibration(BaseModel):
+class Calibration(SettingsSection):
     """One file: recipes by name, and how the fit was judged (for readers, not for the service)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     recipes: dict[str, ConfidenceModel] = Field(min_length=1)
-    measured: dict[str, dict[str, float]] = {}
+    measured: dict[str, dict[str, float]] = Field({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +39,7 @@ class Calibrated:
 
 
 def parse_calibration(name: str, tree: Mapping[str, Any]) -> Calibration:
-    """ConfigError names the file and the field."""
-    try:
-        return Calibration.model_validate(tree)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"Calibration {name}: {field}: {first['msg']}.") from None
+    return parsed(Calibration, f"Calibration {name}", tree)
 
 
 def file_name(model: str) -> str:

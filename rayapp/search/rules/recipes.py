@@ -2,55 +2,48 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from rayapp.core.errors import ConfigError, InvalidInput
+from rayapp.core.settings.access import SettingsSection, Share, setting
 from rayapp.text.analyser import Analyser
 from rayapp.text.expansions import Expansions
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+SectionT = TypeVar("SectionT", bound=SettingsSection)
 
 
-class DenseWeights(_Part):
+class DenseWeights(SettingsSection):
     """Share of the dense retriever in the fusion, by scripts of query and item (decision 0003)."""
 
-    hebrew: float = Field(0.15, ge=0, le=1, description="Hebrew query, Hebrew item.")
-    english: float = Field(0.45, ge=0, le=1, description="English query, English item.")
-    mixed: float = Field(0.4, ge=0, le=1, description="One of them holds both scripts.")
-    cross: float = Field(0.9, ge=0, le=1, description="Different scripts: words cannot agree.")
-    unknown: float = Field(
-        0.15, ge=0, le=1, description="The model was not made for one of the scripts."
-    )
+    hebrew: Share = setting(0.15, "Hebrew query, Hebrew item.")
+    english: Share = setting(0.45, "English query, English item.")
+    mixed: Share = setting(0.4, "One of them holds both scripts.")
+    cross: Share = setting(0.9, "Different scripts: words cannot agree.")
+    unknown: Share = setting(0.15, "The model was not made for one of the scripts.")
 
 
-class TurnShares(_Part):
+class TurnShares(SettingsSection):
     """What a turn of a conversation gets beyond its own words; all 0 = off."""
 
-    neighbour: float = Field(
-        0.2, ge=0, le=1, description="Share of the squared relevance of the turns next to it."
+    neighbour: Share = setting(0.2, "Share of the squared relevance of the turns next to it.")
+    second: Share = setting(1.0, "Part of that for the turns after those.")
+    answer: float = setting(
+        1.0, "How much more it gets from a turn before it that asks.", ge=0, le=8
     )
-    second: float = Field(1.0, ge=0, le=1, description="Part of that for the turns after those.")
-    answer: float = Field(
-        1.0, ge=0, le=8, description="How much more it gets from a turn before it that asks."
-    )
-    speaker: float = Field(
-        0.3, ge=0, le=1, description="Gain of what the one speaker says that the question names."
-    )
+    speaker: Share = setting(0.3, "Gain of what the one speaker says that the question names.")
 
 
-class RerankBlend(_Part):
+class RerankBlend(SettingsSection):
     """Probabilities only, never raw logits: their scale differs from model to model."""
 
-    original: float = Field(0.55, ge=0, le=1, description="Weight of the score before.")
-    cross_encoder: float = Field(0.45, ge=0, le=1, description="Weight of the probability.")
-    top: int = Field(30, ge=1, le=200, description="Candidates reranked, by rank before.")
+    original: Share = setting(0.55, "Weight of the score before.")
+    cross_encoder: Share = setting(0.45, "Weight of the probability.")
+    top: int = setting(30, "Candidates reranked, by rank before.", ge=1, le=200)
 
 
-class ConfidenceModel(_Part):
+class ConfidenceModel(SettingsSection):
     """Logistic model over features with an absolute scale (search/rules/confidence.py).
 
     The values here stand in for a calibration: `configs/calibration` holds one per embedder and
@@ -63,88 +56,76 @@ class ConfidenceModel(_Part):
     passage: float = 0.0
     words: float = 0.0
     number_missing: float = 0.0
-    high: float = Field(0.7, ge=0, le=1, description="Relevance from which an answer is `high`.")
-    medium: float = Field(0.4, ge=0, le=1, description="Relevance from which it is `medium`.")
-    floor: float = Field(
-        0.1, ge=0, le=1, description="Relevance below which even the best hit answers nothing."
-    )
+    high: Share = setting(0.7, "Relevance from which an answer is `high`.")
+    medium: Share = setting(0.4, "Relevance from which it is `medium`.")
+    floor: Share = setting(0.1, "Relevance below which even the best hit answers nothing.")
 
 
-class Recipe(_Part):
+class Recipe(SettingsSection):
     name: str = Field(min_length=1)
     fusion: Literal["weighted", "rrf"] = "weighted"
-    rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion (its paper: 60).")
+    rrf_k: int = setting(60, "Constant of reciprocal rank fusion (its paper: 60).", ge=1)
     dense: DenseWeights = DenseWeights()
     turns: TurnShares = TurnShares()
-    length_share: float = Field(
-        0.08, ge=0, le=0.2, description="What each doubling takes of a text of several passages."
+    length_share: float = setting(
+        0.08, "What each doubling takes of a text of several passages.", ge=0, le=0.2
     )
-    expansion_weight: float = Field(0.6, ge=0, le=1, description="Weight of expansion terms.")
+    expansion_weight: Share = setting(0.6, "Weight of expansion terms.")
     # From 0.5 on no other part lifts a text without it past one that holds it (decision 0040).
-    identifier_weight: float = Field(
-        0.5, ge=0, le=1, description="Share of holding the identifiers that the question names."
+    identifier_weight: Share = setting(
+        0.5, "Share of holding the identifiers that the question names."
     )
-    maturity: bool = Field(True, description="Outcome evidence takes part (decision 0016).")
+    maturity: bool = setting(True, "Outcome evidence takes part (decision 0016).")
     # 0.1: the widest band that costs unrelated questions no more than half a point of hit@10,
     # by cross-validation over conversations (decision record 0016).
-    outcome_band: float = Field(
-        0.1, ge=0, le=0.5, description="Most that evidence moves an item, of its own relevance."
+    outcome_band: float = setting(
+        0.1, "Most that evidence moves an item, of its own relevance.", ge=0, le=0.5
     )
     # Above 0.4 a success could lower an item: 0.4 is the worst first score plus one success.
-    harm_score: float = Field(
-        0.3, gt=0, le=0.4, description="Score below which an item does harm (decision 0016)."
+    harm_score: float = setting(
+        0.3, "Score below which an item does harm (decision 0016).", gt=0, le=0.4
     )
-    harm_uses: int = Field(3, ge=1, description="Outcomes from which harm counts in full.")
-    harm_floor: float = Field(
-        0.1, ge=0, le=1, description="Share of its relevance that a harmful item keeps; 1 = off."
-    )
-    total_boost_cap: float = Field(1.5, ge=1, le=4, description="Over all boosts (decision 0002).")
-    quality_distance: float = Field(0.8, ge=0, le=1, description="memory_bank distance factor.")
-    quality_floor: float = Field(0.2, ge=0, le=1, description="Least distance factor.")
+    harm_uses: int = setting(3, "Outcomes from which harm counts in full.", ge=1)
+    harm_floor: Share = setting(0.1, "Share of its relevance that a harmful item keeps; 1 = off.")
+    total_boost_cap: float = setting(1.5, "Over all boosts (decision 0002).", ge=1, le=4)
+    quality_distance: Share = setting(0.8, "memory_bank distance factor.")
+    quality_floor: Share = setting(0.2, "Least distance factor.")
     # Without a bound of its own a fact of quality 0.5 fills the cap over all boosts, and what the
     # graphs know of it could not count. 1.35 leaves room for one matched entity of quality 0.55:
     # 1.35 x 1.11 = 1.5. Our choice (decision record 0002).
-    quality_cap: float = Field(
-        1.35, ge=1, le=4, description="Most that quality and its distance factor boost together."
+    quality_cap: float = setting(
+        1.35, "Most that quality and its distance factor boost together.", ge=1, le=4
     )
-    entity_weight: float = Field(
-        0.2, ge=0, le=1, description="Boost per matched entity of the content graph, x quality."
+    entity_weight: Share = setting(0.2, "Boost per matched entity of the content graph, x quality.")
+    entity_cap: float = setting(1.5, "Most that entities boost an item.", ge=1, le=4)
+    effect_uses: int = setting(
+        3, "Outcomes from which documents and actions count as measured.", ge=1
     )
-    entity_cap: float = Field(1.5, ge=1, le=4, description="Most that entities boost an item.")
-    effect_uses: int = Field(
-        3, ge=1, description="Outcomes from which documents and actions count as measured."
+    document_gain: Share = setting(0.15, "Boost of a book that always helped; 0 = off.")
+    action_base: float = setting(
+        0.7, "Factor of a tier whose memories never helped in a context.", gt=0, le=1
     )
-    document_gain: float = Field(
-        0.15, ge=0, le=1, description="Boost of a book that always helped; 0 = off."
-    )
-    action_base: float = Field(
-        0.7, gt=0, le=1, description="Factor of a tier whose memories never helped in a context."
-    )
-    action_span: float = Field(
-        0.6, ge=0, le=1, description="What always helping adds to it; base 1 and span 0 = off."
-    )
-    solution_distance: float = Field(
-        0.5, ge=0, le=1, description="Distance factor of a known solution; 1 = off."
-    )
-    routing: bool = Field(
-        True, description="The routing graph deepens the tiers that it recommends."
-    )
-    recency_band: float = Field(
-        0.7, ge=0, le=1, description="Share of the best score within which newer goes first."
-    )
-    collapse_similarity: float = Field(0.97, ge=0, le=1, description="Near-duplicate overlap.")
+    action_span: Share = setting(0.6, "What always helping adds to it; base 1 and span 0 = off.")
+    solution_distance: Share = setting(0.5, "Distance factor of a known solution; 1 = off.")
+    routing: bool = setting(True, "The routing graph deepens the tiers that it recommends.")
+    recency_band: Share = setting(0.7, "Share of the best score within which newer goes first.")
+    collapse_similarity: Share = setting(0.97, "Near-duplicate overlap.")
     rerank: RerankBlend = RerankBlend()
     confidence: ConfidenceModel = ConfidenceModel()
 
 
 def parse_recipe(name: str, tree: Mapping[str, Any]) -> Recipe:
-    """A recipe from parsed YAML; ConfigError names the file and the field."""
+    return parsed(Recipe, f"Recipe {name}", {"name": name, **tree})
+
+
+def parsed(kind: type[SectionT], what: str, tree: Mapping[str, Any]) -> SectionT:
+    """From parsed YAML; ConfigError names the file and the field."""
     try:
-        return Recipe.model_validate({"name": name, **tree})
+        return kind.model_validate(tree)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"Recipe {name}: {field}: {first['msg']}.") from None
+        raise ConfigError(f"{what}: {field}: {first['msg']}.") from None
 
 
 # Recipes with features switched off: `default-without-dense` is `default` without that retriever.
