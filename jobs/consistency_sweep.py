@@ -10,7 +10,6 @@ from jobs.spec import JobSpec
 from rayapp.bulk.params import CONSISTENCY, SweepParams
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
-from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.index.consistency.comparison import Comparison, Repairs
 from rayapp.index.consistency.service import SweepLog, SweepStores, SweepWork
@@ -21,7 +20,7 @@ async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
     from rayapp.serve.deployments.process import vector_index
 
     stores = bootstrap.Stores(settings)
-    runtime = bootstrap.runtime_of(settings, InMemoryMetrics())
+    runtime = bootstrap.runtime_of(settings)
     return SweepWork(
         Comparison(stores.scan, vector_index(settings), stores.quarantine),
         SweepStores(items=stores.items, graphs=stores.graphs),

@@ -22,7 +22,6 @@ from jobs.spec import JobSpec
 from rayapp.bulk.params import CKAN, DATAGOV, INDEX_WAIT_S, DatagovParams
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
-from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.datagov.service import DatagovIngest
 from rayapp.storage.datagov.ckan import open_source
@@ -41,7 +40,7 @@ async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
         stores.shared,
         stores.items,
         bootstrap.load_texts().expansions,
-        runtime=bootstrap.runtime_of(settings, InMemoryMetrics()),
+        runtime=bootstrap.runtime_of(settings),
         index_wait_s=float(params.get("index_wait_s", INDEX_WAIT_S)),
     )
 

@@ -20,29 +20,16 @@ from jobs.spec import JobSpec
 from rayapp.bulk.params import DOCUMENTS, DocumentsParams
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
-from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.documents.ingest import DocumentsIngest
 from rayapp.documents.reading import read_document
 from rayapp.documents.service import BooksService, BookWork
-from rayapp.memory.rules.creation import TextLimits
-from rayapp.memory.service import MemoriesService
 
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
     stores = bootstrap.Stores(settings)
-    runtime = bootstrap.runtime_of(settings, InMemoryMetrics())
-    limits = TextLimits(
-        text=settings.http.text_limit_chars, memory_bank=settings.memory_bank.text_limit_chars
-    )
-    memories = MemoriesService(
-        stores.items,
-        clock=runtime.clock,
-        metrics=runtime.metrics,
-        limits=limits,
-        capacity=settings.memory_bank.capacity,
-        new_id=runtime.new_id,
-    )
+    runtime = bootstrap.runtime_of(settings)
+    memories = bootstrap.memories_service(stores, runtime)
     return DocumentsIngest(
         BooksService(stores.books, stores.items, runtime=runtime),
         BookWork(stores.books, memories, read_document, runtime=runtime),

@@ -10,14 +10,13 @@ from jobs.spec import JobSpec
 from rayapp.bulk.params import PROMOTION, JobParams
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
-from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 from rayapp.learning.promotion import PromotionService, PromotionWork
 
 
 async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
     stores = bootstrap.Stores(settings)
-    runtime = bootstrap.runtime_of(settings, InMemoryMetrics())
+    runtime = bootstrap.runtime_of(settings)
     service = PromotionService(stores.lifecycle, stores.leases, runtime=runtime)
     return PromotionWork(service, stores.lifecycle, clock=runtime.clock)
 

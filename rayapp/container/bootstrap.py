@@ -39,6 +39,8 @@ from rayapp.inference.embedding import CachedEmbedder, CacheLayer
 from rayapp.inference.ports import Cache, Embedder, EmbedderInfo, UsageStore
 from rayapp.learning.ports import LifecycleStore, OutcomeStore
 from rayapp.memory.ports import ChangeLog, EventStore, MemoryStore, UserRows
+from rayapp.memory.rules.creation import TextLimits
+from rayapp.memory.service import MemoriesService
 from rayapp.portability.ports import UserArchive
 from rayapp.search.ports import ReceiptStore
 from rayapp.search.rules.recipes import Texts
@@ -165,7 +167,7 @@ def disk_space(settings: Settings) -> DiskSpace:
 
 def runtime_of(
     settings: Settings,
-    metrics: InMemoryMetrics,
+    metrics: InMemoryMetrics | None = None,
     clock: Clock | None = None,
     problems: Sequence[str] = (),
 ) -> Runtime:
@@ -173,12 +175,31 @@ def runtime_of(
     return Runtime(
         settings=settings,
         clock=clock or SystemClock(),
-        metrics=metrics,
+        metrics=metrics or InMemoryMetrics(),
         new_id=new_id,
         random=random.random,
         process=process_token(),
         disk=disk_space(settings),
         problems=problems,
+    )
+
+
+def text_limits(settings: Settings) -> TextLimits:
+    return TextLimits(
+        text=settings.http.text_limit_chars, memory_bank=settings.memory_bank.text_limit_chars
+    )
+
+
+def memories_service(stores: Stores, runtime: Runtime) -> MemoriesService:
+    """Whoever stores, stores through the same rules."""
+    settings = runtime.settings
+    return MemoriesService(
+        stores.items,
+        clock=runtime.clock,
+        metrics=runtime.metrics,
+        limits=text_limits(settings),
+        capacity=settings.memory_bank.capacity,
+        new_id=runtime.new_id,
     )
 
 

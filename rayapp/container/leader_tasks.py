@@ -88,22 +88,16 @@ def drift_task(events: EventStore, runtime: Runtime) -> PeriodicTask:
 
 def resume_task(jobs: JobsService) -> PeriodicTask:
     """A new driver for every job that lost its own."""
-
-    async def resume() -> bool:
-        await jobs.resume_lost()
-        return True
-
-    return PeriodicTask(name="resume jobs", every_s=RESUME_S, first_s=RESUME_S, run=resume)
+    return PeriodicTask(
+        name="resume jobs", every_s=RESUME_S, first_s=RESUME_S, run=jobs.resume_lost
+    )
 
 
 def cleanup_task(drop_expired: Callable[[], Awaitable[object]]) -> PeriodicTask:
     """Delete collections that a reindex replaced, once nobody can go back to them."""
-
-    async def cleanup() -> bool:
-        await drop_expired()
-        return True
-
-    return PeriodicTask(name="old collections", every_s=CLEANUP_S, first_s=CLEANUP_S, run=cleanup)
+    return PeriodicTask(
+        name="old collections", every_s=CLEANUP_S, first_s=CLEANUP_S, run=drop_expired
+    )
 
 
 def preload_task(preload: DatagovPreload) -> PeriodicTask:
@@ -113,12 +107,9 @@ def preload_task(preload: DatagovPreload) -> PeriodicTask:
 
 def daily_task(report: StorageReport) -> PeriodicTask:
     """The row of the day, kept anew until the day is over."""
-
-    async def roll_up() -> bool:
-        await report.roll_up()
-        return True
-
-    return PeriodicTask(name="daily metrics", every_s=DAILY_S, first_s=FIRST_DAILY_S, run=roll_up)
+    return PeriodicTask(
+        name="daily metrics", every_s=DAILY_S, first_s=FIRST_DAILY_S, run=report.roll_up
+    )
 
 
 def retention_tasks(retention: RetentionService, settings: RetentionSettings) -> list[PeriodicTask]:

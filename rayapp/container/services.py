@@ -39,7 +39,14 @@ from rayapp.assistant.tools.rules.table import ToolRow, row_of
 from rayapp.assistant.tools.service import ToolSources, ToolsService
 from rayapp.bulk.ports import JobLauncher
 from rayapp.bulk.service import JobsService
-from rayapp.container.bootstrap import Stores, load_texts, remote_cache, schema_of
+from rayapp.container.bootstrap import (
+    Stores,
+    load_texts,
+    memories_service,
+    remote_cache,
+    schema_of,
+    text_limits,
+)
 from rayapp.container.inference import breaker, rerank_service
 from rayapp.container.leader_tasks import (
     backup_tasks,
@@ -177,22 +184,11 @@ class Container:
 
     @cached_property
     def text_limits(self) -> TextLimits:
-        return TextLimits(
-            text=self.settings.http.text_limit_chars,
-            memory_bank=self.settings.memory_bank.text_limit_chars,
-        )
+        return text_limits(self.settings)
 
     @cached_property
     def memories(self) -> MemoriesService:
-        """Whoever stores, stores through the same rules."""
-        return MemoriesService(
-            self.stores.items,
-            clock=self.clock,
-            metrics=self.metrics,
-            limits=self.text_limits,
-            capacity=self.settings.memory_bank.capacity,
-            new_id=self.runtime.new_id,
-        )
+        return memories_service(self.stores, self.runtime)
 
     @cached_property
     def bank(self) -> MemoryBankService:
@@ -277,7 +273,6 @@ class Container:
 
     @cached_property
     def search(self) -> SearchService:
-        """The one search."""
         retrievers = Retrievers(
             self.stores.items,
             self.index,
@@ -403,7 +398,6 @@ class Container:
 
     @cached_property
     def outbox(self) -> OutboxService:
-        """The drain of the outbox."""
         return OutboxService(
             self.stores.outcomes,
             self.stores.graphs,

@@ -30,13 +30,13 @@ class PeriodicTask:
     Attributes:
         every_s: pause from one begin to the next one.
         first_s: pause before the first one, from when a process became the owner.
-        run: False = it was not done, and is tried again soon.
+        run: False = it was not done, and is tried again soon; anything else = it was.
     """
 
     name: str
     every_s: float
     first_s: float
-    run: Callable[[], Awaitable[bool]]
+    run: Callable[[], Awaitable[object]]
 
 
 class PeriodicTasks:
@@ -61,7 +61,7 @@ class PeriodicTasks:
     async def _run(self, task: PeriodicTask) -> None:
         began, done = self._clock.monotonic(), False
         try:
-            done = await task.run()
+            done = await task.run() is not False
         except RayappError as error:
             log.warning("%s waits: %s", task.name, error.message)
         except Exception:  # a bug in one task must not stop the others
