@@ -18,6 +18,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ import numpy.typing as npt
 import yaml
 from rich.console import Console
 
+from jobs.ending import DONE, command_parser, run_command
 from jobs.recipe_names import known_recipes
 from jobs.suites.gateway import Gateway
 from jobs.suites.heq import load_heq
@@ -32,7 +34,7 @@ from jobs.suites.lab import Lab
 from jobs.suites.outputs import check_files, put
 from jobs.suites.suite import Corpus, Document, Question
 from rayapp.container import bootstrap
-from rayapp.core.errors import ConfigError, RayappError
+from rayapp.core.errors import ConfigError
 from rayapp.core.settings.load import CONFIG_DIR, load_settings
 from rayapp.core.settings.model import Settings
 from rayapp.inference.backends.static_model import find_model, load_static_model
@@ -65,7 +67,6 @@ SURE = 0.85
 FLOOR_SHARE = 0.57
 PAIRS = Path(__file__).parent / "calibration_pairs.yaml"
 OUT = CONFIG_DIR / "calibration"
-DONE, BAD_ARGUMENTS, DEPENDENCY_AWAY = 0, 2, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +323,7 @@ def run(data: Path, settings: Settings, names: Sequence[str], out: Path, console
     with Gateway(settings) as gateway:
         model = gateway.info().model
         path = out / file_name(model)
-        check_files([path])
+        check_files(path)
         before = load_calibration(out, model) if names else None
         bench = open_bench(corpora, gateway)
         fits = {}
@@ -342,26 +343,25 @@ def settings_of(model: str | None) -> Settings:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Parse, run, and turn every expected failure into one sentence and its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m jobs.calibrate", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("jobs.calibrate", __doc__, out=False)
+    made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
+    made.add_argument(
         "--model", help="static model, a name or a folder; default: the embedder of the settings"
     )
-    parser.add_argument("--recipe", action="append", default=[], help="recipe; default: all")
-    parser.add_argument("--out", type=Path, default=OUT, help="folder of the result")
-    given = parser.parse_args(argv)
+    made.add_argument("--recipe", action="append", default=[], help="recipe; default: all")
+    made.add_argument("--out", type=Path, default=OUT, help="folder of the result")
+    return made
+
+
+def _run(given: argparse.Namespace) -> int:
     console = report_console()
-    try:
-        path = run(given.data, settings_of(given.model), given.recipe, given.out, console)
-    except RayappError as error:
-        print(error.message, file=sys.stderr)
-        return DEPENDENCY_AWAY if error.retryable else BAD_ARGUMENTS
+    path = run(given.data, settings_of(given.model), given.recipe, given.out, console)
     console.print(f"Written: {path}. Restart the service to use it.", soft_wrap=True)
     return DONE
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,16 +10,17 @@ the catalogue in DIR. Exit codes: 0 done, 2 bad arguments or a broken dictionary
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.table import Table
 
+from jobs.ending import DONE, command_parser, run_command
+from jobs.suites.outputs import put_json
 from jobs.suites.suite import read_json
-from rayapp.core.errors import ConfigError
 from rayapp.core.settings.load import CONFIG_DIR
-from rayapp.local.cli.output import report_console
+from rayapp.local.cli.output import number_table, report_console
 from rayapp.storage.files import load_expansions
 from rayapp.text.expansions import Coverage, coverage_of, pairs_by_domain
 
@@ -71,11 +72,11 @@ def _values(coverage: Coverage) -> dict[str, Any]:
 
 
 def tables(made: Mapping[str, Any]) -> list[Table]:
-    counts = Table(title="dictionary", title_justify="left")
-    for name in ("domain", "entries", "term pairs"):
-        counts.add_column(name, justify="left" if name == "domain" else "right")
-    for domain, row in made["domains"].items():
-        counts.add_row(domain, str(row["entries"]), str(row["pairs"]))
+    counts = number_table(
+        "dictionary",
+        ("domain", "entries", "term pairs"),
+        ((name, str(row["entries"]), str(row["pairs"])) for name, row in made["domains"].items()),
+    )
     counts.add_row("all", str(made["entries"]), str(made["pairs"]), style="bold")
     known = Table(title="catalogue words known", title_justify="left")
     for name in ("of", "share", "words", "most frequent unknown"):
@@ -86,30 +87,25 @@ def tables(made: Mapping[str, Any]) -> list[Table]:
     return [counts, known] if made["coverage"] else [counts]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m jobs.dictionary",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--data", type=Path, help="folder that holds the catalogue")
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("jobs.dictionary", __doc__)
+    made.add_argument("--data", type=Path, help="folder that holds the catalogue")
+    made.add_argument(
         "--folder", type=Path, default=CONFIG_DIR / "expansions", help="dictionary folder"
     )
-    parser.add_argument("--out", type=Path, help="JSON report")
-    options = parser.parse_args(argv)
+    return made
+
+
+def _run(options: argparse.Namespace) -> int:
     console = report_console()
-    try:
-        made = report(options.folder, options.data)
-    except ConfigError as error:
-        print(error.message, file=sys.stderr)
-        return 2
+    made = report(options.folder, options.data)
     for table in tables(made):
         console.print(table)
-    if options.out is not None:
-        options.out.write_bytes(orjson.dumps(made, option=orjson.OPT_INDENT_2))
-    return 0
+    put_json(options.out, made)
+    return DONE
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -16,26 +16,27 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 from rich.table import Table
 
 from jobs.build.bilingual import NAME, write_artefact
 from jobs.build.bilingual_fit import EnglishRows, FitRecipe, Sources, fit
 from jobs.build.pair_files import NAMES, PAIRS, Pair, read_dictionary, read_pairs
+from jobs.ending import DONE, command_parser, run_command
 from jobs.suites.datagov_set import SCHEMAS, load_datagov
 from jobs.suites.heq import load_heq
 from jobs.suites.locomo import load_locomo
-from jobs.suites.outputs import check_files, put
+from jobs.suites.outputs import check_files, put_json
 from jobs.suites.suite import Corpus, Document, Question, read_json, rows_of
-from rayapp.core.errors import ConfigError, RayappError
+from rayapp.core.errors import ConfigError
 from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.inference.backends.static_model import StaticModel, find_model, load_static_model
-from rayapp.local.cli.output import report_console
+from rayapp.local.cli.output import number_table, report_console
 from rayapp.search.rules.evaluation import Judged, summarise
 
 METRICS = ("R@1", "hit@5", "hit@10", "MRR")
@@ -129,13 +130,7 @@ def _judged(model: StaticModel, corpus: Corpus) -> Iterator[Judged]:
         asked, unit_vectors(model, [question.text for question in asked]), strict=True
     ):
         order = np.argsort(-(documents @ vector), kind="stable")[:DEPTH]
-        yield Judged(
-            question_id=question.question_id,
-            gold=question.gold,
-            ranked=tuple(corpus.documents[row].doc_id for row in order),
-            category=question.category,
-            lang=question.lang,
-        )
+        yield question.judged(corpus.documents[row].doc_id for row in order)
 
 
 def without_field(english: EnglishRows, sources: Sources, field: str) -> StaticModel:
@@ -229,50 +224,37 @@ def _check(fields: Sequence[str], sentences: Sequence[Pair]) -> Sequence[str]:
 
 
 def table_of(made: Mapping[str, Any]) -> Table:
-    table = Table(title=f"{made['model']}, cosine only", title_justify="left")
-    for name in ("task", "direction", "model", "questions", "candidates", *METRICS):
-        table.add_column(
-            name, justify="left" if name in ("task", "direction", "model") else "right"
-        )
-    for row in made["results"]:
-        table.add_row(
-            row["task"], row["direction"], row["model"], str(row["questions"]),
-            str(row["candidates"]), *(f"{row[metric]['mean']:.3f}" for metric in METRICS),
-        )  # fmt: skip
-    return table
+    named = ("task", "direction", "model", "questions", "candidates")
+    rows = (
+        [*(str(row[name]) for name in named), *(f"{row[one]['mean']:.3f}" for one in METRICS)]
+        for row in made["results"]
+    )
+    return number_table(f"{made['model']}, cosine only", (*named, *METRICS), rows, words=3)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m jobs.embedder_report",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--model", default=NAME, help="bundled model or artefact folder")
-    parser.add_argument("--data", type=Path, help="folder that holds the sets")
-    parser.add_argument(
-        "--leave-out", action="append", default=[], help="field of our pairs, or all"
-    )
-    parser.add_argument("--out", type=Path, help="JSON report")
-    options = parser.parse_args(argv)
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("jobs.embedder_report", __doc__)
+    made.add_argument("--model", default=NAME, help="bundled model or artefact folder")
+    made.add_argument("--data", type=Path, help="folder that holds the sets")
+    made.add_argument("--leave-out", action="append", default=[], help="field of our pairs, or all")
+    return made
+
+
+def _run(options: argparse.Namespace) -> int:
     console = report_console()
-    try:
-        if options.out is not None:
-            check_files([options.out])
-        made = report(options.model, options.data, options.leave_out)
-        console.print(table_of(made))
-        speed = made["speed"]
-        console.print(
-            f"{speed['megabytes']} MB; in seconds of one processor: loaded in "
-            f"{speed['load_cpu_s']}, short texts in each: {speed['short_texts_per_cpu_s']}"
-        )
-        if options.out is not None:
-            put(options.out, orjson.dumps(made, option=orjson.OPT_INDENT_2))
-    except RayappError as error:
-        print(error.message, file=sys.stderr)
-        return 2
-    return 0
+    check_files(options.out)
+    made = report(options.model, options.data, options.leave_out)
+    console.print(table_of(made))
+    speed = made["speed"]
+    console.print(
+        f"{speed['megabytes']} MB; in seconds of one processor: loaded in "
+        f"{speed['load_cpu_s']}, short texts in each: {speed['short_texts_per_cpu_s']}"
+    )
+    put_json(options.out, made)
+    return DONE
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

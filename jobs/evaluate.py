@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 
 from rich.console import Console
 
+from jobs.ending import BAD_ARGUMENTS, DONE, WITH_FAILURES, exit_code_of, positive
 from jobs.suites.ablation import compare_variants, variants
 from jobs.suites.compare import SLACK_QUESTIONS, TOLERANCE
 from jobs.suites.gate import gate, read_committed
@@ -37,11 +38,9 @@ from jobs.suites.searched import MOST_DEGRADED
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, read_key, service_url
 from rayapp.client.progress import Progress
-from rayapp.core.errors import ConfigError, RayappError
+from rayapp.core.errors import ConfigError
 from rayapp.local.cli.output import report_console
 from rayapp.search.rules.recipes import FEATURES, ablated_name
-
-DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 
 
 class _Parser(argparse.ArgumentParser):
@@ -69,8 +68,8 @@ def parser() -> argparse.ArgumentParser:
         "stored under a user of its own (X-User-Id)",
     )
     made.add_argument("--recipe", help="retrieval recipe; default: the server's")
-    made.add_argument("--limit-questions", type=_positive, help="questions per suite, spread")
-    made.add_argument("--concurrency", type=_positive, default=4, help="questions in flight")
+    made.add_argument("--limit-questions", type=positive, help="questions per suite, spread")
+    made.add_argument("--concurrency", type=positive, default=4, help="questions in flight")
     _add_comparisons(made)
     made.add_argument("--out", type=Path, help="JSON report")
     made.add_argument("--markdown", type=Path, help="Markdown report")
@@ -100,12 +99,6 @@ def _add_comparisons(made: argparse.ArgumentParser) -> None:
         help=f"how much --against lets a measure lose (default {TOLERANCE}; {SLACK_QUESTIONS} "
         "questions of a small set, at most a quarter of a small rate)",
     )
-
-
-def _positive(text: str) -> int:
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
 
 
 def _share(text: str) -> float:
@@ -248,7 +241,7 @@ async def _run(chosen: _Chosen, setting: Setting, probed: _Probed, results: Resu
     """One suite with every variant; the first is the run that is reported."""
     kind = KINDS[chosen.name]
     runs = await chosen.run(setting, probed.variants)
-    rows = [kind.rows(run) for run in runs]
+    rows = [kind.told.rows(run) for run in runs]
     done = Evaluated(name=chosen.name, kind=kind, run=runs[0], rows=rows[0], data=chosen.data)
     results.suites.append(done)
     if probed.features:
@@ -312,10 +305,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, and turn every expected failure into one sentence and its exit code."""
     console = report_console()
     try:
-        return asyncio.run(evaluate(parser().parse_args(argv), console))
-    except RayappError as error:
-        print(error.message, file=sys.stderr)
-        return DEPENDENCY_AWAY if error.retryable else BAD_ARGUMENTS
+        return exit_code_of(lambda: asyncio.run(evaluate(parser().parse_args(argv), console)))
     except OSError as error:
         where = error.filename or "A file"
         print(f"{where} cannot be used ({error.strerror}): name another path.", file=sys.stderr)

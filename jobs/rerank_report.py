@@ -13,10 +13,10 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.table import Table
 
@@ -32,26 +32,25 @@ from jobs.build.reranker import (
     training,
 )
 from jobs.build.reranker_examples import CHATS, HEBREW, OPEN_DATA, load_examples
+from jobs.ending import DONE, command_parser, run_command
 from jobs.recipe_names import known_recipes
 from jobs.suites.beam import load_beam, load_beam_exchanges
 from jobs.suites.bm25 import PlainBm25
 from jobs.suites.locomo import load_locomo
 from jobs.suites.mixed import load_mixed
-from jobs.suites.outputs import check_files, put
+from jobs.suites.outputs import check_files, put_json
 from jobs.suites.parashoot import load_parashoot
 from jobs.suites.suite import Corpus, Suite
 from rayapp.client.progress import Progress
 from rayapp.container import bootstrap
-from rayapp.core.errors import RayappError
 from rayapp.inference.backends.static_model import StaticModel, find_model, load_static_model
-from rayapp.local.cli.output import report_console
+from rayapp.local.cli.output import report_console, table_of
 from rayapp.search.feature_reranker import BUNDLED, read_rerank_model
 from rayapp.search.rules.evaluation import METRICS, Judged, estimate
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.rules.rerank_features import RerankModel
 
 DIGITS = 4  # of a reported number
-DONE, BAD_ARGUMENTS = 0, 2
 SHOWN = ("R@1", "hit@10", "MRR")
 # What a set must be above, of hit@10 and MRR: plain BM25 by this much, and not below our better
 # retriever by more than that.
@@ -162,10 +161,8 @@ def below(found: Mapping[str, Any]) -> bool:
 
 
 def table(report: Mapping[str, Sequence[Answered]]) -> Table:
-    made = Table(title="leave one set out", title_justify="left")
-    for title in ("set (questions)", "metric", "plain BM25", "best retriever", "before", "after"):
-        made.add_column(title, overflow="fold")
-    made.add_column("gain", overflow="fold")
+    heads = ("set (questions)", "metric", "plain BM25", "best retriever", "before", "after", "gain")
+    made = table_of(*heads, title="leave one set out")
     for name, answers in report.items():
         lead = f"{name} ({len(answers)})"
         for metric, found in measure(answers).items():
@@ -186,21 +183,18 @@ def table(report: Mapping[str, Sequence[Answered]]) -> Table:
     return made
 
 
-def as_json(report: Mapping[str, Sequence[Answered]], model: str, recipe: str) -> bytes:
+def report_of(report: Mapping[str, Sequence[Answered]], model: str, recipe: str) -> dict[str, Any]:
     """The same numbers for a program, without any text of a set."""
     sets = {name: {"questions": len(rows), **measure(rows)} for name, rows in report.items()}
-    made = {"model": model, "recipe": recipe, "sets": sets}
-    return orjson.dumps(made, option=orjson.OPT_INDENT_2)
+    return {"model": model, "recipe": recipe, "sets": sets}
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="python -m jobs.rerank_report", description=__doc__)
-    made.formatter_class = argparse.RawDescriptionHelpFormatter
+    made = command_parser("jobs.rerank_report", __doc__)
     made.add_argument("--data", type=Path, required=True, help="folder of the sets")
     made.add_argument("--model", default=STATIC_MODEL, help="static model of both retrievers")
     made.add_argument("--recipe", default=RECIPE, help="recipe of the ranking before")
     made.add_argument("--weights", type=Path, default=BUNDLED, help="weights of the reranker")
-    made.add_argument("--out", type=Path, help="JSON report")
     return made
 
 
@@ -249,23 +243,17 @@ def _part(name: str, suite: Suite, category: str) -> tuple[str, str | None]:
     return (f"{name} 1-4" if category in suite.headline else f"{name} 5"), None
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Parse, run, and turn every expected failure into one sentence and its exit code."""
-    options = parser().parse_args(argv)
+def _run(options: argparse.Namespace) -> int:
     console = report_console()
-    try:
-        (recipe,) = known_recipes(bootstrap.load_texts().recipes, [options.recipe])
-        if options.out is not None:
-            check_files([options.out])
-        report = compare(options, recipe, console)
-        console.print(table(report))
-        if options.out is not None:
-            put(options.out, as_json(report, Path(options.model).name, recipe.name))
-    except RayappError as error:
-        print(error.message, file=sys.stderr)
-        return BAD_ARGUMENTS
+    (recipe,) = known_recipes(bootstrap.load_texts().recipes, [options.recipe])
+    check_files(options.out)
+    report = compare(options, recipe, console)
+    console.print(table(report))
+    put_json(options.out, report_of(report, Path(options.model).name, recipe.name))
     return DONE
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

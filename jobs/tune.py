@@ -17,14 +17,15 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import orjson
 from rich.console import Console
 from rich.table import Table
 
 from jobs.build.reranker import embedding_of
+from jobs.ending import DONE, command_parser, positive, run_command
 from jobs.recipe_names import known_recipes
 from jobs.suites.beam import load_beam, load_beam_exchanges
 from jobs.suites.bm25 import PlainBm25
@@ -32,18 +33,17 @@ from jobs.suites.datagov_set import load_datagov
 from jobs.suites.heq import load_heq
 from jobs.suites.lab import DEPTH, Asked, Embed, Lab
 from jobs.suites.locomo import load_locomo
-from jobs.suites.outputs import check_files, put
+from jobs.suites.outputs import check_files, put_json
 from jobs.suites.parashoot import load_parashoot
 from jobs.suites.suite import Corpus, Document, Question, Suite
 from jobs.suites.tuning import Parameter, Scored, Scores, Search, Tuned, steps
 from rayapp.client.progress import Progress
 from rayapp.container import bootstrap
-from rayapp.core.errors import RayappError
 from rayapp.core.settings.load import load_settings
 from rayapp.datagov.rules.items import items_of
 from rayapp.datagov.rules.prepare import prepared
 from rayapp.inference.backends.static_model import find_model, load_static_model
-from rayapp.local.cli.output import report_console
+from rayapp.local.cli.output import report_console, table_of
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import METRICS, Estimate, Judged
 from rayapp.search.rules.fusion import DenseRetriever, dense_weight
@@ -81,7 +81,6 @@ MEASURED = ("hit@10", "MRR")
 # Metric to plain BM25 and the better retriever by itself.
 Floors = Mapping[str, tuple[float, float]]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)  # any fixed time: no rule of fusion reads it
-DONE, BAD_ARGUMENTS = 0, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +235,7 @@ class Judge:
 def _judged(asked: Asked, ranked: Sequence[str], bench: Bench) -> Judged:
     if asked.corpus == CATALOGUE:
         ranked = list(dict.fromkeys(bench.dataset_of[name] for name in ranked))
-    return asked.judged_ids(ranked)
+    return asked.question.judged(ranked)
 
 
 def _metrics(judged: Judged) -> list[float]:
@@ -297,17 +296,15 @@ def _plain(found: Mapping[str, Estimate]) -> dict[str, list[float]]:
 
 
 def _tables(tuned: Tuned, floors: Floors) -> list[Table]:
-    quality = Table(title="leave one set out, before the reranker", title_justify="left")
-    for title in ("metric", "plain BM25", "best retriever", "as it is", "left out", "gain"):
-        quality.add_column(title, overflow="fold")
+    heads = ("metric", "plain BM25", "best retriever", "as it is", "left out", "gain")
+    quality = table_of(*heads, title="leave one set out, before the reranker")
     for name in tuned.start:
         cells = (tuned.start[name], tuned.held_out[name], tuned.gain[name])
         quality.add_row(
             name, *(f"{floor:.3f}" for floor in floors[name]), *(_cell(one) for one in cells)
         )
-    costs = Table(title="what switching it off costs", title_justify="left")
-    for title in ("parameter", "chosen", "metric", "costs"):
-        costs.add_column(title, overflow="fold")
+    parts = ("parameter", "chosen", "metric", "costs")
+    costs = table_of(*parts, title="what switching it off costs")
     for path, losses in tuned.without.items():
         lead = (path, f"{tuned.chosen[path]:g}")
         for name, loss in losses.items():
@@ -322,30 +319,21 @@ def _cell(one: Estimate) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="python -m jobs.tune", description=__doc__)
-    made.formatter_class = argparse.RawDescriptionHelpFormatter
+    made = command_parser("jobs.tune", __doc__)
     made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
     made.add_argument("--recipe", default="default", help="recipe to start from")
     made.add_argument("--model", help="static model, a name or a folder; default: the settings'")
     made.add_argument(
-        "--limit-questions", type=_positive, help="questions of each set at most, spread; for a try"
+        "--limit-questions", type=positive, help="questions of each set at most, spread; for a try"
     )
-    made.add_argument("--out", type=Path, help="JSON file for the result")
     return made
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError("use a whole number from 1")
-    return int(text)
 
 
 def tune(options: argparse.Namespace, model: str, console: Console) -> tuple[Tuned, Floors]:
     """The whole run; what can be refused is looked at first. Raises ConfigError."""
     texts = bootstrap.load_texts()
     (recipe,) = known_recipes(texts.recipes, [options.recipe])
-    if options.out is not None:
-        check_files([options.out])
+    check_files(options.out)
     embed, langs = static_embed(model)
     console.print("Reading the sets and analysing their texts …")
     bench = load_bench(options.data, texts, options.limit_questions)
@@ -355,23 +343,17 @@ def tune(options: argparse.Namespace, model: str, console: Console) -> tuple[Tun
         return Search(recipe, GRID, judge, bar.advance).run(), judge.floors(recipe)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse, run, and turn every expected failure into one sentence and its exit code."""
-    options = parser().parse_args(arguments)
+def _run(options: argparse.Namespace) -> int:
     console = report_console()
-    try:
-        model = options.model or load_settings(env={}).embedding.model
-        tuned, floors = tune(options, model, console)
-        for table in _tables(tuned, floors):
-            console.print(table)
-        if options.out is not None:
-            answer = report(tuned, floors, Path(model).name, options.recipe)
-            put(options.out, orjson.dumps(answer, option=orjson.OPT_INDENT_2))
-    except RayappError as error:
-        print(error.message, file=sys.stderr)
-        return BAD_ARGUMENTS
+    model = options.model or load_settings(env={}).embedding.model
+    tuned, floors = tune(options, model, console)
+    for table in _tables(tuned, floors):
+        console.print(table)
+    put_json(options.out, report(tuned, floors, Path(model).name, options.recipe))
     return DONE
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

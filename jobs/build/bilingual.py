@@ -9,7 +9,6 @@ format of the result is described in `rayapp.inference.backends.static_model`; d
 how the numbers were chosen. Takes about a minute of one processor and 1 GB of memory.
 """
 
-import argparse
 import hashlib
 import json
 import shutil
@@ -22,6 +21,7 @@ import numpy as np
 from jobs.build.bilingual_fit import EnglishRows, FitRecipe, HebrewRows, Sources, fit
 from jobs.build.pair_files import NAMES, PAIRS, read_dictionary, read_pairs
 from jobs.build.static import quantise, write_npz
+from jobs.ending import command_parser
 from rayapp.inference.backends.static_model import RULES
 
 FORMAT = 2
@@ -83,7 +83,7 @@ def _write_lines(path: Path, lines: Sequence[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = command_parser("jobs.build.bilingual", __doc__, out=False)
     parser.add_argument("--english", type=Path, required=True, help="Model2Vec folder or artefact")
     parser.add_argument("--pairs", type=Path, default=PAIRS, help="folder of our sentences")
     parser.add_argument("--names", type=Path, default=NAMES, help="folder of names")

@@ -9,7 +9,6 @@ it or `rayapp`, not both. It ends with an error when one of them would need more
 
 from __future__ import annotations
 
-import argparse
 import ast
 import shutil
 import subprocess
@@ -18,6 +17,8 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from jobs.ending import command_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE, START = "rayapp", "rayapp.client"
@@ -107,11 +108,7 @@ def write_project(folder: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m jobs.build.client",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("jobs.build.client", __doc__, out=False)
     parser.add_argument("--out", type=Path, default=Path("dist"), help="folder of the wheel")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="rayapp-client-") as folder:

@@ -8,13 +8,13 @@ of the Unicode CLDR) and `geonames.tsv` (cities above 15,000 people of GeoNames)
 Hebrew. Their licences are in `jobs/build/names/NOTICE`.
 """
 
-import argparse
 import importlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from jobs.ending import command_parser
 from rayapp.text.hebrew import HAS_HEBREW
 from rayapp.text.normalize import canonical
 
@@ -74,7 +74,7 @@ def _is_pair(english: str, hebrew: str) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = command_parser("jobs.build.names", __doc__, out=False)
     parser.add_argument("--out", type=Path, required=True, help="folder of the two files")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)

@@ -8,16 +8,16 @@ before does not say. Each source counts by its share, whatever its size. Its que
 a store of its own, and in one where all personal sources are together, as a person's are.
 """
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from jobs.build.reranker_examples import ALL, CHATS, HEBREW, OPEN_DATA, load_examples, mixed_store
+from jobs.ending import command_parser
 from jobs.suites.lab import Embed, Lab
 from jobs.suites.suite import Corpus
 from rayapp.container import bootstrap
@@ -177,17 +177,11 @@ def blended(example: Example, model: RerankModel, blend: RerankBlend) -> Judged:
     names = example.judged.ranked
     order = [names[at] for at in np.argsort(-score, kind="stable")]
     judged = example.judged
-    return Judged(
-        question_id=judged.question_id,
-        gold=judged.gold,
-        ranked=(*order, *names[len(order) :]),
-        category=judged.category,
-        lang=judged.lang,
-    )
+    return replace(judged, ranked=(*order, *names[len(order) :]))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_parser("jobs.build.reranker", __doc__, out=False)
     parser.add_argument("--data", type=Path, required=True, help="folder with heq and datagov")
     parser.add_argument("--out", type=Path, default=BUNDLED)
     parser.add_argument("--model", default=STATIC_MODEL, help="static model of the word vectors")

@@ -6,7 +6,6 @@ FOLDER holds `model.safetensors` (one float32 tensor `embeddings` `[V, D]`) and 
 The format of the result is described in `rayapp.inference.backends.static_model`.
 """
 
-import argparse
 import hashlib
 import io
 import json
@@ -18,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from jobs.ending import command_parser
 
 FORMAT = 1
 INT8_MAX = 127
@@ -87,7 +88,7 @@ def build(source: Path, out: Path, *, name: str, origin: str, langs: list[str]) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = command_parser("jobs.build.static", __doc__, out=False)
     parser.add_argument("--source", type=Path, required=True, help="Model2Vec folder")
     parser.add_argument("--out", type=Path, required=True, help="artefact folder")
     parser.add_argument("--name", default="potion-base-8m-int8", help="model name in the index")

@@ -15,10 +15,12 @@ from rich.table import Table
 from jobs.suites.compare import CHANCE, Difference, compare
 from jobs.suites.rows import Row
 from jobs.suites.runner import RunOptions
+from rayapp.local.cli.output import markdown_table, number_table
 from rayapp.search.rules.recipes import ablated_name
 
 HEAD = ("suite", "set", "measure", "with", "without", "change", "95 % interval", "n")
 LEFT = 3  # columns of HEAD that hold words
+CHANGE = HEAD.index("change")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,6 @@ def _measures(found: Iterable[Ablated]) -> dict[str, list[Difference]]:
 
 
 def ablation_report(found: Sequence[Ablated]) -> dict[str, Any]:
-    """The JSON section."""
     return {
         "idle": idle(found),
         "chance": CHANCE,
@@ -103,12 +104,9 @@ def ablation_report(found: Sequence[Ablated]) -> dict[str, Any]:
 
 
 def ablation_tables(found: Sequence[Ablated]) -> list[Table]:
-    """One terminal table per feature."""
     made = []
     for feature, rows in _by_feature(found).items():
-        table = Table(title=f"without {feature}: paired change", title_justify="left")
-        for number, name in enumerate(HEAD):
-            table.add_column(name, justify="left" if number < LEFT else "right")
+        table = number_table(f"without {feature}: paired change", HEAD, words=LEFT)
         for row, sign in rows:
             table.add_row(*row, style="dim" if sign == "same" else "")
         made.append(table)
@@ -119,12 +117,11 @@ def ablation_markdown(found: Sequence[Ablated]) -> str:
     """The same tables as Markdown; a change whose interval leaves zero out is bold."""
     lines = ["## Ablation", "", ablation_line(found)]
     for feature, rows in _by_feature(found).items():
-        lines += ["", f"### without {feature}", "", "| " + " | ".join(HEAD) + " |"]
-        lines.append("|" + "---|" * LEFT + "---:|" * (len(HEAD) - LEFT))
-        for row, sign in rows:
-            cells = [f"**{cell}**" if sign != "same" and at == 5 else cell
-                     for at, cell in enumerate(row)]  # fmt: skip
-            lines.append("| " + " | ".join(cells) + " |")
+        marked = [
+            row if sign == "same" else (*row[:CHANGE], f"**{row[CHANGE]}**", *row[CHANGE + 1 :])
+            for row, sign in rows
+        ]
+        lines += ["", f"### without {feature}", "", *markdown_table(HEAD, marked, words=LEFT)]
         lines += ["", *_speed(found, feature)]
     return "\n".join(lines) + "\n"
 

@@ -8,7 +8,6 @@ The catalogue must be in the service, ingested without descriptions: a descripti
 in an answer is reported as leaked, and the run as failed.
 """
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,12 +15,20 @@ from typing import Any
 
 from jobs.suites.bm25 import PlainBm25
 from jobs.suites.datagov_set import DatagovSet
-from jobs.suites.runner import DEPTH, Answered, RunOptions, ServiceSuite, SuiteRun, cancel_all
+from jobs.suites.runner import (
+    DEPTH,
+    Answered,
+    RunOptions,
+    ServiceSuite,
+    SuiteRun,
+    reply_or_code,
+    side_by_side,
+)
 from jobs.suites.searched import Searched
 from jobs.suites.suite import Document, Question
 from rayapp.client import HitView, MemoryClient, SearchReply
 from rayapp.client.progress import wait_indexed
-from rayapp.core.errors import ConfigError, RayappError
+from rayapp.core.errors import ConfigError
 from rayapp.memory.tiers import DATAGOV_TIERS
 
 INGEST = "rayapp job datagov_ingest --source DIR"
@@ -29,7 +36,6 @@ TIERS = frozenset(tier.value for tier in DATAGOV_TIERS)
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 LEAK_CHARS = 60  # a description that long does not come back by chance (our choice)
 PROBE_CHARS = 200  # of a dataset's own words: enough to find the catalogue
-CALLERS_FAULT = frozenset({"unauthorized", "forbidden"})  # every question would get them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +82,7 @@ def dataset_of(hit: HitView, known: frozenset[str]) -> str | None:
 
     Categories, expansions and memories of the user belong to none.
     """
-    named = _datagov(hit).get("dataset_id")
+    named = (hit.source.datagov or {}).get("dataset_id")
     candidates = [named] if isinstance(named, str) else UUID.findall(hit.memory_id)
     return next((name for name in candidates if name in known), None)
 
@@ -138,20 +144,8 @@ class DatagovSuite(ServiceSuite[DatagovSet]):
     async def _each(
         self, name: str, questions: Sequence[Question], ask: Callable[[Question], Awaitable[None]]
     ) -> None:
-        """Ask them all, as many at once as the options allow; one failure ends the rest."""
-        gate = asyncio.Semaphore(self.options.concurrency)
         with self.progress.step(f"datagov {name}", len(questions)) as bar:
-
-            async def one(question: Question) -> None:
-                async with gate:
-                    await ask(question)
-                bar.advance()
-
-            tasks = [asyncio.create_task(one(question)) for question in questions]
-            try:
-                await asyncio.gather(*tasks)
-            finally:
-                await cancel_all(tasks)
+            await side_by_side(ask, questions, self.options, bar)
 
 
 class _Asker:
@@ -190,43 +184,30 @@ class _Asker:
     async def _ask(self, question: Question, part: SuiteRun) -> Sequence[HitView]:
         reply = await self._search(question, include_datagov=True)
         floor = self._floor.rank(question.text, DEPTH)
-        corpus = part.suite.corpora[0].name
+        asked: dict[str, Any] = {
+            "question": question,
+            "corpus": part.suite.corpora[0].name,
+            "floor": floor,
+        }
         if isinstance(reply, str):
-            failed = Answered(question=question, corpus=corpus, ranked=(), floor=floor, error=reply)
-            part.answered.append(failed)
+            part.answered.append(Answered(ranked=(), error=reply, **asked))
             return ()
-        part.answered.append(
-            Answered.of(
-                reply,
-                question=question,
-                corpus=corpus,
-                ranked=datasets_of(reply.results, self._known),
-                floor=floor,
-            )
-        )
+        ranked = datasets_of(reply.results, self._known)
+        part.answered.append(Answered.of(reply, ranked=ranked, **asked))
         return reply.results
 
     async def _search(self, question: Question, include_datagov: bool | None) -> SearchReply | str:
-        """The answer, or the code of an error that is about this question alone."""
-        try:
-            reply = await self._client.search(
-                question.text,
-                limit=DEPTH,
-                recipe=self._options.recipe,
-                user_id=self._user_id,
-                include_datagov=include_datagov,
-            )
-        except RayappError as error:
-            named = self._options.recipe is not None
-            if error.retryable or named or error.code in CALLERS_FAULT:
-                raise
-            return error.code
-        self._run.searched.add(reply.degraded)
+        search = self._client.search(
+            question.text,
+            limit=DEPTH,
+            recipe=self._options.recipe,
+            user_id=self._user_id,
+            include_datagov=include_datagov,
+        )
+        reply = await reply_or_code(search, self._options)
+        if isinstance(reply, SearchReply):
+            self._run.searched.add(reply.degraded)
         return reply
-
-
-def _datagov(hit: HitView) -> dict[str, Any]:
-    return hit.source.datagov or {}
 
 
 def _plain(text: str) -> str:

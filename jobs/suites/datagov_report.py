@@ -6,20 +6,23 @@ from typing import Any
 
 from rich.table import Table
 
+from jobs.suites import report as plain
 from jobs.suites.datagov import DatagovRun
 from jobs.suites.datagov_set import CONTROL
-from jobs.suites.report import markdown_rows, suite_report, tables
-from jobs.suites.rows import Row, suite_rows
+from jobs.suites.rows import Row
+from rayapp.local.cli.output import markdown_table, number_table
+
+HEAD = ("set", "turned", "asked", "share")
 
 
-def datagov_report(run: DatagovRun) -> dict[str, Any]:
+def report(run: DatagovRun) -> dict[str, Any]:
     """The JSON section: both parts with every rank, what was in the index, and the intent."""
     return {
         "suite": "datagov",
         "datasets": run.datasets,
         "descriptions_indexed": len(run.leaked),
         "leaked": sorted(run.leaked),
-        "parts": [suite_report(part) for part in run.parts],
+        "parts": [plain.report(part) for part in run.parts],
         "intent": {
             name: {"asked": asked, "turned": turned, "share": round(turned / asked, 4)}
             for name, (turned, asked) in _intent(run).items()
@@ -32,34 +35,27 @@ def datagov_report(run: DatagovRun) -> dict[str, Any]:
     }
 
 
-def datagov_tables(run: DatagovRun) -> list[Table]:
+def tables(run: DatagovRun) -> list[Table]:
     """The tables of both parts, and what turned to the catalogue without being told to."""
-    intent = Table(title="datagov: searches that turned to it unasked", title_justify="left")
-    for name in ("set", "turned", "asked", "share"):
-        intent.add_column(name, justify="left" if name == "set" else "right")
-    for name, (turned, asked) in _intent(run).items():
-        intent.add_row(name, str(turned), str(asked), f"{turned / asked:.3f}")
-    return [table for part in run.parts if part.answerable for table in tables(part)] + [intent]
+    intent = number_table("datagov: searches that turned to it unasked", HEAD, _cells(run))
+    parts = [part for part in run.parts if part.answerable]
+    return [*(table for part in parts for table in plain.tables(part)), intent]
 
 
-def datagov_markdown(run: DatagovRun) -> str:
-    """The same tables as Markdown."""
-    lines = ["## datagov", "", datagov_line(run)]
+def markdown(run: DatagovRun) -> str:
+    lines = ["## datagov", "", line(run)]
     for part in run.parts:
-        lines += ["", f"### {part.suite.name}", "", *markdown_rows(part)]
-    lines += ["", "### turned to the catalogue unasked", "", "| set | turned | asked | share |"]
-    lines.append("|---|---:|---:|---:|")
-    for name, (turned, asked) in _intent(run).items():
-        lines.append(f"| {name} | {turned} | {asked} | {turned / asked:.3f} |")
+        lines += ["", f"### {part.suite.name}", "", *plain.markdown_rows(part)]
+    lines += ["", "### turned to the catalogue unasked", "", *markdown_table(HEAD, _cells(run))]
     return "\n".join(lines) + "\n"
 
 
-def datagov_rows(run: DatagovRun) -> list[Row]:
+def rows(run: DatagovRun) -> list[Row]:
     """Both parts by ranks, and whether a search turned to the catalogue as it should."""
     rows = [
         replace(row, part=f"{part.suite.name} {row.lang}".removeprefix("datagov "))
         for part in run.parts
-        for row in suite_rows(part)
+        for row in plain.rows(part)
     ]
     for one in sorted(run.turned, key=lambda one: one.question.question_id):
         question = one.question
@@ -76,7 +72,7 @@ def datagov_rows(run: DatagovRun) -> list[Row]:
     return rows
 
 
-def datagov_line(run: DatagovRun) -> str:
+def line(run: DatagovRun) -> str:
     """One sentence with what was asked and whether the descriptions were in the index."""
     leaked = (
         f"{len(run.leaked)} descriptions were in the index: ingest the catalogue without them"
@@ -88,6 +84,13 @@ def datagov_line(run: DatagovRun) -> str:
         f"({run.descriptions.suite.excluded} empty or not Hebrew), "
         f"{len(run.questions.answered)} questions; {leaked}."
     )
+
+
+def _cells(run: DatagovRun) -> list[tuple[str, ...]]:
+    return [
+        (name, str(turned), str(asked), f"{turned / asked:.3f}")
+        for name, (turned, asked) in _intent(run).items()
+    ]
 
 
 def _intent(run: DatagovRun) -> dict[str, tuple[int, int]]:

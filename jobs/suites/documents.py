@@ -8,7 +8,7 @@ with what stands around it in its paragraph (`passage`), or shows the page of th
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,10 +18,16 @@ from typing import Any
 
 from jobs.suites import heq, parashoot
 from jobs.suites.bm25 import PlainBm25
-from jobs.suites.runner import Answered, RunOptions, ServiceSuite, SuiteRun, cancel_all
+from jobs.suites.runner import (
+    Answered,
+    RunOptions,
+    ServiceSuite,
+    SuiteRun,
+    reply_or_code,
+    side_by_side,
+)
 from jobs.suites.suite import Corpus, Document, Question, Suite, read_json, rows_of
 from rayapp.client import HitView, SearchReply
-from rayapp.core.errors import RayappError
 
 NAME = "documents"
 BOOK_CHARS, PAGE_CHARS, WINDOW_CHARS = 80_000, 2_000, 1_000
@@ -196,21 +202,9 @@ class DocumentsSuite(ServiceSuite[DocumentSet]):
         by_id = await self._upload(loaded.books, run)
         asker = _Asker(self, by_id, _Windows(loaded.books))
         asked = [(book.name, one) for book in loaded.books for one in book.asked]
-        gate = asyncio.Semaphore(self.options.concurrency)
         with self.progress.step(f"{NAME}: ask", len(asked)) as bar:
-
-            async def one(corpus: str, question: Asked) -> list[Answered]:
-                async with gate:
-                    answered = await asker.ask(corpus, question)
-                bar.advance()
-                return answered
-
-            tasks = [asyncio.create_task(one(*each)) for each in asked]
-            try:
-                for answered in await asyncio.gather(*tasks):
-                    run.answered += answered
-            finally:
-                await cancel_all(tasks)
+            answers = await side_by_side(lambda one: asker.ask(*one), asked, self.options, bar)
+        run.answered += itertools.chain.from_iterable(answers)
         return run
 
     async def _upload(self, books: Sequence[Book], run: SuiteRun) -> dict[str, Book]:
@@ -259,44 +253,26 @@ class _Asker:
         """Judged by the passage and by the page."""
         floor = self.windows.found(asked.text)
         reply = await self._reply(asked, self.suite.options)
-        if isinstance(reply, str):
-            return [
-                Answered(
-                    question=asked.question(kind),
-                    corpus=corpus,
-                    ranked=(),
-                    floor=judged(asked, floor, kind),
-                    error=reply,
-                )
-                for kind in (PASSAGE, PAGE)
-            ]
-        found = [self._found(hit) for hit in reply.results]
-        return [
-            Answered.of(
-                reply,
-                question=asked.question(kind),
-                corpus=corpus,
-                ranked=judged(asked, found, kind),
-                floor=judged(asked, floor, kind),
-            )
-            for kind in (PASSAGE, PAGE)
-        ]
+        answered = []
+        for kind in (PASSAGE, PAGE):
+            known: dict[str, Any] = {"question": asked.question(kind), "corpus": corpus}
+            known["floor"] = judged(asked, floor, kind)
+            if isinstance(reply, str):
+                answered.append(Answered(ranked=(), error=reply, **known))
+            else:
+                ranked = judged(asked, [self._found(hit) for hit in reply.results], kind)
+                answered.append(Answered.of(reply, ranked=ranked, **known))
+        return answered
 
     async def _reply(self, asked: Asked, options: RunOptions) -> SearchReply | str:
-        """The answer, or the code of an error that is about this question alone."""
-        try:
-            return await self.suite.client.search(
-                asked.text,
-                limit=DEPTH,
-                tiers=["books"],
-                recipe=options.recipe,
-                user_id=self.suite._user_id,
-            )
-        except RayappError as error:
-            own = error.code not in {"unauthorized", "forbidden"} and options.recipe is None
-            if error.retryable or not own:
-                raise
-            return error.code
+        search = self.suite.client.search(
+            asked.text,
+            limit=DEPTH,
+            tiers=["books"],
+            recipe=options.recipe,
+            user_id=self.suite._user_id,
+        )
+        return await reply_or_code(search, options)
 
     def _found(self, hit: HitView) -> Found:
         said: dict[str, Any] = hit.source.book or {}

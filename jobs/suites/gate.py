@@ -12,6 +12,7 @@ from jobs.suites.golden import Golden, check_data, read_golden, replace_texts, u
 from jobs.suites.rows import Row
 from jobs.suites.searched import Searched
 from rayapp.core.errors import ConfigError
+from rayapp.local.cli.output import markdown_table, number_table
 
 HEAD = ("set", "measure", "committed", "now", "change", "95 % interval", "n", "")
 LEFT = 2  # columns of HEAD that hold words
@@ -42,7 +43,6 @@ class Gate:
 
     @property
     def named_worse(self) -> Sequence[Worse]:
-        """The questions that lost most."""
         return self.comparison.worse[:NAMED]
 
     @property
@@ -117,7 +117,6 @@ def gate_report(one: Gate) -> dict[str, Any]:
 
 
 def gate_line(one: Gate) -> str:
-    """One sentence with the verdict."""
     comparison = one.comparison
     moved = f"{comparison.better} questions got better, {len(comparison.worse)} worse"
     notes = f" {one.searched.line}" + "".join(f" Note: {note}." for note in one.notes)
@@ -133,10 +132,7 @@ def gate_line(one: Gate) -> str:
 
 
 def gate_tables(one: Gate) -> list[Table]:
-    """The terminal table."""
-    table = Table(title=f"{one.suite}: against the committed results", title_justify="left")
-    for number, name in enumerate(HEAD):
-        table.add_column(name, justify="left" if number < LEFT else "right")
+    table = number_table(f"{one.suite}: against the committed results", HEAD, words=LEFT)
     for row in _rows(one):
         table.add_row(*row, style="bold" if row[-1] else "")
     return [table]
@@ -146,9 +142,7 @@ def gate_markdown(gates: Sequence[Gate]) -> str:
     """The same tables as Markdown, with the questions that lost most."""
     lines = ["## Against the committed results"]
     for one in gates:
-        lines += ["", gate_line(one), "", "| " + " | ".join(HEAD) + " |"]
-        lines.append("|" + "---|" * LEFT + "---:|" * (len(HEAD) - LEFT))
-        lines += ["| " + " | ".join(row) + " |" for row in _rows(one)]
+        lines += ["", gate_line(one), "", *markdown_table(HEAD, _rows(one), words=LEFT)]
         worse = one.comparison.worse
         if worse:
             lines += ["", f"Worse, the first {len(one.named_worse)} of {len(worse)}:", ""]

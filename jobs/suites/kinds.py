@@ -7,35 +7,26 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rich.table import Table
 
-from jobs.suites import beam, datagov_set, documents, heq, locomo, mixed, parashoot, scenarios
-from jobs.suites.datagov import DatagovSuite
-from jobs.suites.datagov_report import (
-    datagov_line,
-    datagov_markdown,
+from jobs.suites import (
+    beam,
     datagov_report,
-    datagov_rows,
-    datagov_tables,
+    datagov_set,
+    documents,
+    heq,
+    locomo,
+    mixed,
+    outcomes_report,
+    parashoot,
+    precision_report,
+    report,
+    scenarios,
 )
+from jobs.suites.datagov import DatagovSuite
 from jobs.suites.datagov_set import SCHEMAS, SNAPSHOT, load_datagov
 from jobs.suites.outcomes import OutcomesRun, OutcomesSuite, load_outcomes
-from jobs.suites.outcomes_report import (
-    outcomes_line,
-    outcomes_markdown,
-    outcomes_report,
-    outcomes_rows,
-    outcomes_tables,
-)
 from jobs.suites.precision import PrecisionSuite
-from jobs.suites.precision_report import (
-    precision_line,
-    precision_markdown,
-    precision_report,
-    precision_rows,
-    precision_tables,
-)
 from jobs.suites.precision_set import BELIEFS, CASES, load_precision
-from jobs.suites.report import counts_line, markdown, suite_report, tables
-from jobs.suites.rows import Row, suite_rows
+from jobs.suites.rows import Row
 from jobs.suites.runner import Answered, RunOptions, SuiteRun, ask_suite, store_suite
 from jobs.suites.searched import Searched
 from jobs.suites.suite import Suite
@@ -56,7 +47,19 @@ class Finished(Protocol):
 LoadedT = TypeVar("LoadedT")
 LoadedT_contra = TypeVar("LoadedT_contra", contravariant=True)
 RunT = TypeVar("RunT", bound=Finished)
+RunT_contra = TypeVar("RunT_contra", bound=Finished, contravariant=True)
 MadeT = TypeVar("MadeT", bound=Finished, covariant=True)
+
+
+class Telling(Protocol[RunT_contra]):
+    """How a run is told; a module of functions. From what single questions got follow headlines,
+    pictures, ablations and the gate."""
+
+    def rows(self, run: RunT_contra) -> list[Row]: ...
+    def report(self, run: RunT_contra) -> dict[str, Any]: ...
+    def tables(self, run: RunT_contra) -> list[Table]: ...
+    def line(self, run: RunT_contra) -> str: ...
+    def markdown(self, run: RunT_contra) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,18 +102,14 @@ class SuiteKind(Generic[RunT]):
     Attributes:
         files: what the set is called, and the files below the data folder that are it.
         load: reads and checks the set below the data folder; what it returns runs it.
-        rows: what single questions got; headlines, pictures, ablations and the gate follow.
+        told: the module that tells of a run.
         answered: the searches whose time counts.
         ours: question files of the project that are asked as well.
     """
 
     files: Mapping[str, tuple[Path, ...]]
     load: Callable[[Path], Runner[RunT]]
-    rows: Callable[[RunT], list[Row]]
-    report: Callable[[RunT], dict[str, Any]]
-    tables: Callable[[RunT], list[Table]]
-    line: Callable[[RunT], str]
-    markdown: Callable[[RunT], str]
+    told: Telling[RunT]
     answered: Callable[[RunT], Sequence[Answered]]
     ours: tuple[Path, ...] = ()
 
@@ -158,15 +157,14 @@ def stored(load: Callable[[Path], Suite]) -> Callable[[Path], Runner[SuiteRun]]:
     return read
 
 
-def _documents(files: Mapping[str, Path], load: Callable[[Path], Suite]) -> SuiteKind[SuiteRun]:
+def _asked(
+    files: Mapping[str, Path], load: Callable[[Path], Runner[SuiteRun]]
+) -> SuiteKind[SuiteRun]:
+    """Questions with their evidence, judged by ranks."""
     return SuiteKind(
         files={name: (file,) for name, file in files.items()},
-        load=stored(load),
-        rows=suite_rows,
-        report=suite_report,
-        tables=tables,
-        line=counts_line,
-        markdown=markdown,
+        load=load,
+        told=report,
         answered=lambda run: run.answered,
     )
 
@@ -180,59 +178,41 @@ KINDS: Mapping[str, SuiteKind[Any]] = {
     "datagov": SuiteKind(
         files={datagov_set.CATALOGUE: (SCHEMAS,), datagov_set.DESCRIBING: (SNAPSHOT,)},
         load=own(load_datagov, DatagovSuite),
-        rows=datagov_rows,
-        report=datagov_report,
-        tables=datagov_tables,
-        line=datagov_line,
-        markdown=datagov_markdown,
+        told=datagov_report,
         answered=lambda run: [one for part in run.parts for one in part.answered],
         ours=(datagov_set.QUESTIONS,),
     ),
-    "locomo": _documents({locomo.NAME: locomo.FILE}, locomo.load_locomo),
-    "heq": _documents({heq.NAME: heq.FILE}, heq.load_heq),
-    "parashoot": _documents({parashoot.NAME: parashoot.FILE}, parashoot.load_parashoot),
+    "locomo": _asked({locomo.NAME: locomo.FILE}, stored(locomo.load_locomo)),
+    "heq": _asked({heq.NAME: heq.FILE}, stored(heq.load_heq)),
+    "parashoot": _asked({parashoot.NAME: parashoot.FILE}, stored(parashoot.load_parashoot)),
     "precision": SuiteKind(
         files={"PrecisionMemBench": (BELIEFS, CASES)},
         load=own(load_precision, PrecisionSuite),
-        rows=precision_rows,
-        report=precision_report,
-        tables=precision_tables,
-        line=precision_line,
-        markdown=precision_markdown,
+        told=precision_report,
         answered=lambda run: [],
     ),
     "outcomes": SuiteKind(
         files={scenarios.NAME: (scenarios.ADVERSARIAL,), locomo.NAME: (locomo.FILE,)},
         load=own(load_outcomes, OutcomesSuite),
-        rows=outcomes_rows,
-        report=outcomes_report,
-        tables=outcomes_tables,
-        line=outcomes_line,
-        markdown=outcomes_markdown,
+        told=outcomes_report,
         answered=_outcome_searches,
         ours=(scenarios.CONTRADICTIONS,),
     ),
     # After those whose committed results were found in an index without its books.
-    documents.NAME: SuiteKind(
-        files={heq.NAME: (heq.FILE,), parashoot.NAME: (parashoot.FILE,)},
-        load=own(documents.load_documents, documents.DocumentsSuite),
-        rows=suite_rows,
-        report=suite_report,
-        tables=tables,
-        line=counts_line,
-        markdown=markdown,
-        answered=lambda run: run.answered,
+    documents.NAME: _asked(
+        {heq.NAME: heq.FILE, parashoot.NAME: parashoot.FILE},
+        own(documents.load_documents, documents.DocumentsSuite),
     ),
     # Last, so that the index of those before holds what it held when their results were committed.
-    "beam": _documents({beam.NAME: beam.FILE}, beam.load_beam),
-    "beam-exchanges": _documents({beam.NAME: beam.FILE}, beam.load_beam_exchanges),
-    "mixed": _documents(
+    "beam": _asked({beam.NAME: beam.FILE}, stored(beam.load_beam)),
+    "beam-exchanges": _asked({beam.NAME: beam.FILE}, stored(beam.load_beam_exchanges)),
+    "mixed": _asked(
         {
             locomo.NAME: locomo.FILE,
             beam.NAME: beam.FILE,
             heq.NAME: heq.FILE,
             scenarios.NAME: scenarios.ADVERSARIAL,
         },
-        mixed.load_mixed,
+        stored(mixed.load_mixed),
     ),
 }

@@ -76,22 +76,12 @@ class Asked:
         near.sort(key=lambda one: one.dense_rank or 0)
         said.sort(key=lambda one: one.sparse_rank or 0)
         return (
-            self.judged_ids([one.item.memory_id for one in near]),
-            self.judged_ids([one.item.memory_id for one in said]),
+            self.question.judged(one.item.memory_id for one in near),
+            self.question.judged(one.item.memory_id for one in said),
         )
 
     def judged(self, ranked: Sequence[Ranked]) -> Judged:
-        return self.judged_ids([one.item.memory_id for one in ranked])
-
-    def judged_ids(self, ranked: Sequence[str]) -> Judged:
-        question = self.question
-        return Judged(
-            question_id=question.question_id,
-            gold=question.gold,
-            ranked=tuple(ranked),
-            category=question.category,
-            lang=question.lang,
-        )
+        return self.question.judged(one.item.memory_id for one in ranked)
 
 
 class _Tenant:

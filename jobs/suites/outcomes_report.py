@@ -5,15 +5,17 @@ from typing import Any
 
 from rich.table import Table
 
+from jobs.suites import report as plain
 from jobs.suites.outcomes import JUDGED_LEVEL, LEVELS, FormRun, OutcomesRun
-from jobs.suites.report import suite_report, summary_rows
-from jobs.suites.rows import Row, suite_rows
+from jobs.suites.rows import Row
 from jobs.suites.runner import SuiteRun
+from rayapp.local.cli.output import markdown_table, number_table
 
 HEAD = ("form", "outcomes each", "good first, of all", "of candidates", "scenarios", "candidates")
+CHANGES = ("before", "after", "change")
 
 
-def outcomes_report(run: OutcomesRun) -> dict[str, Any]:
+def report(run: OutcomesRun) -> dict[str, Any]:
     """The JSON section: shares per level, LoCoMo before and after, sabotage, every rank."""
     return {
         "suite": "outcomes",
@@ -25,45 +27,28 @@ def outcomes_report(run: OutcomesRun) -> dict[str, Any]:
             "refused": run.sabotage.refused,
             "flipped": run.sabotage.flipped,
         },
-        "locomo_before": suite_report(run.before) if run.before else None,
-        "locomo_after": suite_report(run.after) if run.after else None,
+        "locomo_before": plain.report(run.before) if run.before else None,
+        "locomo_after": plain.report(run.after) if run.after else None,
     }
 
 
-def outcomes_tables(run: OutcomesRun) -> list[Table]:
+def tables(run: OutcomesRun) -> list[Table]:
     """Terminal tables: learning by level, and what it cost."""
-    learned = Table(title="outcomes: good before bad", title_justify="left")
-    for name in HEAD:
-        learned.add_column(name, justify="left" if name == "form" else "right")
-    for row in _rows(run):
-        learned.add_row(*row)
-    cost = Table(title="LoCoMo in the same store, before and after", title_justify="left")
-    for name in ("metric", "before", "after", "change"):
-        cost.add_column(name, justify="left" if name == "metric" else "right")
-    for metric, values in _loss(run).items():
-        cost.add_row(
-            metric,
-            *(
-                f"{values[key]:+.4f}" if key == "change" else f"{values[key]:.4f}"
-                for key in ("before", "after", "change")
-            ),
-        )
-    return [learned, cost]
+    cost = "LoCoMo in the same store, before and after"
+    return [
+        number_table("outcomes: good before bad", HEAD, _rows(run)),
+        number_table(cost, ("metric", *CHANGES), _changes(run)),
+    ]
 
 
-def outcomes_markdown(run: OutcomesRun) -> str:
-    """The same tables as Markdown."""
-    lines = ["## outcomes", "", outcomes_line(run), ""]
-    lines += ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
-    lines += ["| " + " | ".join(row) + " |" for row in _rows(run)]
-    lines += ["", "| LoCoMo in the same store | before | after | change |", "|---|---:|---:|---:|"]
-    for metric, v in _loss(run).items():
-        cells = f"{v['before']:.4f} | {v['after']:.4f} | {v['change']:+.4f}"
-        lines.append(f"| {metric} | {cells} |")
+def markdown(run: OutcomesRun) -> str:
+    lines = ["## outcomes", "", line(run), "", *markdown_table(HEAD, _rows(run))]
+    head = ("LoCoMo in the same store", *CHANGES)
+    lines += ["", *markdown_table(head, _changes(run))]
     return "\n".join(lines) + "\n"
 
 
-def outcomes_rows(run: OutcomesRun) -> list[Row]:
+def rows(run: OutcomesRun) -> list[Row]:
     """Whether the good memory is first after a few outcomes; LoCoMo as it is afterwards."""
     rows = [
         Row(
@@ -77,11 +62,11 @@ def outcomes_rows(run: OutcomesRun) -> list[Row]:
         for one in form.placed
         if one.level == JUDGED_LEVEL
     ]
-    after = suite_rows(run.after) if run.after is not None else []
+    after = plain.rows(run.after) if run.after is not None else []
     return rows + [replace(row, part=f"LoCoMo after, {row.part}") for row in after]
 
 
-def outcomes_line(run: OutcomesRun) -> str:
+def line(run: OutcomesRun) -> str:
     """One sentence with what must not happen."""
     stored = sum(form.stored for form in run.forms)
     kept = sum(form.kept for form in run.forms)
@@ -103,6 +88,13 @@ def _rows(run: OutcomesRun) -> list[tuple[str, ...]]:
             shares = (f"{of_all:.3f}", f"{of_candidates:.3f}")
             rows.append((form.form, str(level), *shares, str(count), str(candidates)))
     return rows
+
+
+def _changes(run: OutcomesRun) -> list[tuple[str, ...]]:
+    return [
+        (metric, f"{v['before']:.4f}", f"{v['after']:.4f}", f"{v['change']:+.4f}")
+        for metric, v in _loss(run).items()
+    ]
 
 
 def _form(form: FormRun) -> dict[str, Any]:
@@ -150,5 +142,5 @@ def _loss(run: OutcomesRun) -> dict[str, dict[str, float]]:
 
 def _headline(run: SuiteRun) -> dict[str, float]:
     """The service's headline row (categories 1 to 4)."""
-    _, _, summary = next(row for row in summary_rows(run) if row[1] == "service")
+    _, _, summary = next(row for row in plain.summary_rows(run) if row[1] == "service")
     return {metric: value.mean for metric, value in summary.items()}

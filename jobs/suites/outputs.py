@@ -1,18 +1,22 @@
 """The files that an evaluation writes: looked at before the run, so that none of it is lost."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from rayapp.core.errors import ConfigError
 
 
-def check_files(paths: Sequence[Path]) -> None:
-    """Folders that are not there yet are made when a file is written.
+def check_files(*named: Path | None) -> None:
+    """Folders that are not there yet are made when a file is written; None is not written.
 
     Raises ConfigError: a path cannot be written as a file, or two reports would go to one.
     """
+    paths = [path for path in named if path is not None]
     for number, path in enumerate(paths):
         with _usable(path):
             if path.is_dir():
@@ -56,6 +60,16 @@ def put(path: Path, content: bytes) -> None:
         raise ConfigError(
             f"{path} cannot be written ({error.strerror}): make room or name another path."
         ) from None
+
+
+def put_json(path: Path | None, report: Any) -> None:
+    """The report, if a file was named for it. Raises ConfigError as `put`."""
+    if path is not None:
+        put(path, as_json(report))
+
+
+def as_json(report: Any) -> bytes:
+    return orjson.dumps(report, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
 
 
 @contextmanager

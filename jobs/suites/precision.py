@@ -155,7 +155,7 @@ class PrecisionSuite(ServiceSuite[PrecisionSet]):
         hits: list[HitView] = []
         if case.query.strip() and left > 0:
             hits = (await self._found(case, case.query, way))[:left]
-        tags = {hit.memory_id: _tags(hit) for hit in hits}
+        tags = {hit.memory_id: hit.tags for hit in hits}
         return Context(
             prelude="\n".join(one.text for one in everywhere),
             pinned=tuple(facts),
@@ -180,7 +180,7 @@ class PrecisionSuite(ServiceSuite[PrecisionSet]):
         """The hits, and behind each relation what its text asks for in turn."""
         hits = await self._search(case, query, way)
         known = {hit.memory_id for hit in hits}
-        for relation in [hit for hit in hits if RELATION in _tags(hit)]:
+        for relation in [hit for hit in hits if RELATION in hit.tags]:
             for hit in await self._search(case, relation.content, way):
                 if hit.memory_id not in known:
                     known.add(hit.memory_id)
@@ -210,7 +210,3 @@ def verdict(case: Case, context: Context) -> str | None:
         case.prelude.problem(context.prelude),
     )
     return next((problem for problem in problems if problem is not None), None)
-
-
-def _tags(hit: HitView) -> tuple[str, ...]:
-    return hit.tags

@@ -6,11 +6,12 @@ from rich.table import Table
 
 from jobs.suites.precision import HEADLINE, WAYS, PrecisionRun
 from jobs.suites.rows import Row
+from rayapp.local.cli.output import markdown_table, number_table
 
 _HEAD = ("asked", "active passed", "active", "all passed", "all")
 
 
-def precision_report(run: PrecisionRun) -> dict[str, Any]:
+def report(run: PrecisionRun) -> dict[str, Any]:
     """The JSON section: every case with what was wrong."""
     return {
         "suite": "precision",
@@ -35,33 +36,24 @@ def precision_report(run: PrecisionRun) -> dict[str, Any]:
     }
 
 
-def precision_tables(run: PrecisionRun) -> list[Table]:
+def tables(run: PrecisionRun) -> list[Table]:
     """Cases passed by way, then those that were not, by the way that counts."""
-    passed = Table(title="precision: cases passed", title_justify="left")
-    for name in _HEAD:
-        passed.add_column(name, justify="left" if name == _HEAD[0] else "right")
-    for cells in _rows(run):
-        passed.add_row(*cells)
-    failed = Table(title=f"precision: not passed ({HEADLINE})", title_justify="left")
-    failed.add_column("case")
-    failed.add_column("reason")
-    for name, reason in _failed(run):
-        failed.add_row(name, reason)
-    return [passed, failed] if _failed(run) else [passed]
+    passed = number_table("precision: cases passed", _HEAD, _rows(run))
+    if not (rows := _failed(run)):
+        return [passed]
+    title = f"precision: not passed ({HEADLINE})"
+    return [passed, number_table(title, ("case", "reason"), rows, words=2)]
 
 
-def precision_markdown(run: PrecisionRun) -> str:
-    """The same as Markdown."""
-    lines = ["## precision", "", precision_line(run), ""]
-    lines += ["| " + " | ".join(_HEAD) + " |", "|---|" + "---:|" * (len(_HEAD) - 1)]
-    lines += ["| " + " | ".join(cells) + " |" for cells in _rows(run)]
+def markdown(run: PrecisionRun) -> str:
+    lines = ["## precision", "", line(run), "", *markdown_table(_HEAD, _rows(run))]
     if _failed(run):
         lines += ["", f"Not passed ({HEADLINE}):", ""]
         lines += [f"- {name}: {reason}" for name, reason in _failed(run)]
     return "\n".join(lines) + "\n"
 
 
-def precision_rows(run: PrecisionRun) -> list[Row]:
+def rows(run: PrecisionRun) -> list[Row]:
     """One row per case and way: 1.0 = passed."""
     return [
         Row(
@@ -75,7 +67,7 @@ def precision_rows(run: PrecisionRun) -> list[Row]:
     ]
 
 
-def precision_line(run: PrecisionRun) -> str:
+def line(run: PrecisionRun) -> str:
     """One sentence with what was stored and passed."""
     active, of = run.share(HEADLINE, active=True)
     passed, asked = run.share(HEADLINE)

@@ -6,19 +6,29 @@ from typing import Any
 
 from rich.table import Table
 
+from jobs.suites.rows import Row, measures
 from jobs.suites.runner import Answered, SuiteRun
+from rayapp.local.cli.output import markdown_table, number_table
 from rayapp.search.rules.evaluation import (
     METRICS,
+    TOP,
     Estimate,
     Judged,
     Summary,
     percentile,
     rank_groups,
+    recall_at,
     summarise,
     summarise_by,
 )
 
-Row = tuple[str, str, Summary]
+Summed = tuple[str, str, Summary]
+# Labels of confidence that answers below the named least one carry.
+BELOW: Mapping[str, frozenset[str]] = {
+    "medium": frozenset({"low"}),
+    "high": frozenset({"low", "medium"}),
+}
+HEAD = ("set", "system", "n", *METRICS)
 # What the questions are grouped by.
 KEYS: Mapping[str, Callable[[Judged], str]] = {
     "category": lambda one: one.category,
@@ -26,7 +36,7 @@ KEYS: Mapping[str, Callable[[Judged], str]] = {
 }
 
 
-def suite_report(run: SuiteRun) -> dict[str, Any]:
+def report(run: SuiteRun) -> dict[str, Any]:
     """The JSON section of one suite: counts, summaries with intervals, per-question ranks."""
     suite = run.suite
     return {
@@ -53,11 +63,11 @@ def suite_report(run: SuiteRun) -> dict[str, Any]:
     }
 
 
-def summary_rows(run: SuiteRun) -> list[Row]:
+def summary_rows(run: SuiteRun) -> list[Summed]:
     """(set, system, summary): headline, all, groups, categories, languages; the floor beside."""
-    service = [one.judged(one.ranked) for one in run.answerable]
-    floor = [one.judged(one.floor) for one in run.answerable]
-    rows: list[Row] = []
+    service = [one.question.judged(one.ranked) for one in run.answerable]
+    floor = [one.question.judged(one.floor) for one in run.answerable]
+    rows: list[Summed] = []
     for name, chosen in _sets(run, service).items():
         ids = {one.question_id for one in chosen}
         beside = [one for one in floor if one.question_id in ids]
@@ -76,14 +86,22 @@ def summary_rows(run: SuiteRun) -> list[Row]:
     return rows
 
 
+def rows(run: SuiteRun) -> list[Row]:
+    """The rows of stored documents and questions: by ranks, by groups, and by confidence."""
+    rows = []
+    for one in run.answered:
+        if one.question.gold:
+            rows.append(_rank(run, one))
+            if run.suite.group_of is not None:
+                rows.append(_group(run, one))
+        if run.unanswerable:
+            rows.append(_confident(one))
+    return rows
+
+
 def tables(run: SuiteRun) -> list[Table]:
-    """The terminal tables of one suite."""
-    table = Table(title=f"{run.suite.name}: mean ± half of the 95 % interval", title_justify="left")
-    table.add_column("set")
-    table.add_column("system")
-    table.add_column("n", justify="right")
-    for metric in METRICS:
-        table.add_column(metric, justify="right")
+    title = f"{run.suite.name}: mean ± half of the 95 % interval"
+    table = number_table(title, HEAD, words=2)
     for name, system, summary in summary_rows(run):
         style = "" if system == "service" else "dim"
         table.add_row(name, system, str(_count(summary)), *_short(summary), style=style)
@@ -92,10 +110,8 @@ def tables(run: SuiteRun) -> list[Table]:
 
 def markdown(run: SuiteRun) -> str:
     """The same table as Markdown, with the counts and the latency above it."""
-    report = suite_report(run)
-    lines = [f"## {run.suite.name}", "", counts_line(run), "", *markdown_rows(run)]
-    if report["abstention"] is not None:
-        share = report["abstention"]
+    lines = [f"## {run.suite.name}", "", line(run), "", *markdown_rows(run)]
+    if (share := _abstention(run)) is not None:
         lines += [
             "",
             f"Unanswerable questions abstained: {share['unanswerable_abstained']:.3f} of "
@@ -106,15 +122,14 @@ def markdown(run: SuiteRun) -> str:
 
 def markdown_rows(run: SuiteRun) -> list[str]:
     """The table of `tables` as Markdown lines."""
-    head = ["set", "system", "n", *METRICS]
-    lines = ["| " + " | ".join(head) + " |", "|---|---|" + "---:|" * (len(head) - 2)]
-    for name, system, summary in summary_rows(run):
-        cells = [name, system, str(_count(summary)), *_cells(summary)]
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
+    rows = [
+        (name, system, str(_count(summary)), *_cells(summary))
+        for name, system, summary in summary_rows(run)
+    ]
+    return markdown_table(HEAD, rows, words=2)
 
 
-def counts_line(run: SuiteRun) -> str:
+def line(run: SuiteRun) -> str:
     """One sentence with what was stored and asked."""
     times = latency(run.answered)
     speed = f", search p50 {times['p50']} ms, p95 {times['p95']} ms" if times else ""
@@ -176,8 +191,8 @@ def _question(one: Answered) -> dict[str, Any]:
         "error": one.error,
     }
     if one.question.gold:
-        row["ranks"] = list(one.judged(one.ranked).gold_ranks)
-        row["floor_ranks"] = list(one.judged(one.floor).gold_ranks)
+        row["ranks"] = list(one.question.judged(one.ranked).gold_ranks)
+        row["floor_ranks"] = list(one.question.judged(one.floor).gold_ranks)
     return row
 
 
@@ -202,3 +217,51 @@ def _short(summary: Summary) -> list[str]:
 
 def _count(summary: Summary) -> int:
     return next(iter(summary.values())).n
+
+
+def _rank(run: SuiteRun, one: Answered) -> Row:
+    suite, category = run.suite, one.question.category
+    ranks = one.question.judged(one.ranked).gold_ranks
+    inside = suite.headline is None or category in suite.headline
+    return Row(
+        part=suite.headline_name if inside else f"category {category}",
+        question_id=one.question.question_id,
+        category=category,
+        lang=one.question.lang,
+        ranks=ranks,
+        values=measures(ranks),
+        floor=measures(one.question.judged(one.floor).gold_ranks),
+    )
+
+
+def _group(run: SuiteRun, one: Answered) -> Row:
+    group_of = run.suite.group_of
+    assert group_of is not None
+    service, floor = (
+        recall_at(rank_groups(one.question.judged(ranked), group_of), TOP)
+        for ranked in (one.ranked, one.floor)
+    )
+    return Row(
+        part=run.suite.group_name,
+        question_id=one.question.question_id,
+        category=one.question.category,
+        lang=one.question.lang,
+        values={"R@10": service},
+        floor={"R@10": floor},
+    )
+
+
+def _confident(one: Answered) -> Row:
+    """Whether asking for a least confidence would have done right by this question."""
+    answerable = bool(one.question.gold)
+    values = {}
+    for least, labels in BELOW.items():
+        abstains = one.abstained or one.confidence in labels
+        values[f"{'kept' if answerable else 'abstains'} at {least}"] = float(abstains != answerable)
+    return Row(
+        part="answerable" if answerable else "unanswerable",
+        question_id=one.question.question_id,
+        category=one.question.category,
+        lang=one.question.lang,
+        values=values,
+    )

@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.console import Console
 
 from jobs.suites.ablation import (
@@ -23,7 +22,7 @@ from jobs.suites.ablation import (
 )
 from jobs.suites.gate import Gate, gate_line, gate_markdown, gate_report, gate_tables
 from jobs.suites.kinds import Finished, SuiteKind
-from jobs.suites.outputs import check_files, put
+from jobs.suites.outputs import as_json, check_files, put
 from jobs.suites.picture import picture
 from jobs.suites.report import latency, values_of
 from jobs.suites.rows import Headline, Row, headlines
@@ -48,11 +47,11 @@ class Evaluated:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        return self.kind.report(self.run)
+        return self.kind.told.report(self.run)
 
     @cached_property
     def markdown(self) -> str:
-        return self.kind.markdown(self.run)
+        return self.kind.told.markdown(self.run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +64,7 @@ class Outputs:
 
     def check(self) -> None:
         """Raises ConfigError: one of them cannot be written."""
-        paths = (self.out, self.markdown, self.picture)
-        check_files([path for path in paths if path is not None])
+        check_files(self.out, self.markdown, self.picture)
 
     def write(self, results: Results) -> None:
         """Write them as far as the results go. Raises ConfigError as `put`."""
@@ -118,9 +116,9 @@ class Results:
 def show(results: Results, console: Console) -> None:
     """Tables and one sentence each, as the terminal shows them, of the suites that ended."""
     for suite in results.suites:
-        for table in suite.kind.tables(suite.run):
+        for table in suite.kind.told.tables(suite.run):
             console.print(table)
-        console.print(suite.kind.line(suite.run))
+        console.print(suite.kind.told.line(suite.run))
         console.print(suite.run.searched.line)
     if results.ablation:
         for table in ablation_tables(results.ablation):
@@ -159,7 +157,7 @@ def _json(results: Results) -> bytes:
         "ablation": ablation_report(results.ablation) if results.ablation else None,
         "against": [gate_report(gate) for gate in results.gates] or None,
     }
-    return orjson.dumps(report, option=orjson.OPT_INDENT_2)
+    return as_json(report)
 
 
 def _section(suite: Evaluated) -> dict[str, Any]:

@@ -3,17 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jobs.suites.runner import Answered, SuiteRun
 from rayapp.search.rules import evaluation
 
 Ranks = tuple[int | None, ...]
 # Measures of a ranked question that headlines, pictures, ablations and gates show.
 SHOWN = ("R@1", "hit@10", "MRR")
-# Labels of confidence that answers below the named least one carry.
-BELOW: Mapping[str, frozenset[str]] = {
-    "medium": frozenset({"low"}),
-    "high": frozenset({"low", "medium"}),
-}
 Key = tuple[str, str]
 
 
@@ -43,7 +37,6 @@ class Row:
 
     @property
     def shown(self) -> dict[str, float]:
-        """The measures that are compared."""
         if not self.ranks:
             return dict(self.values)
         return {name: self.values[name] for name in SHOWN}
@@ -68,19 +61,6 @@ def measures(ranks: Ranks) -> dict[str, float]:
     return {name: metric(judged) for name, metric in evaluation.METRICS.items()}
 
 
-def suite_rows(run: SuiteRun) -> list[Row]:
-    """The rows of stored documents and questions: by ranks, by groups, and by confidence."""
-    rows = []
-    for one in run.answered:
-        if one.question.gold:
-            rows.append(_rank(run, one))
-            if run.suite.group_of is not None:
-                rows.append(_group(run, one))
-        if run.unanswerable:
-            rows.append(_confident(one))
-    return rows
-
-
 def headlines(rows: Iterable[Row]) -> list[Headline]:
     """Means with their intervals per part and measure, in the order of the rows."""
     parts: dict[str, list[Row]] = {}
@@ -99,7 +79,6 @@ def headlines(rows: Iterable[Row]) -> list[Headline]:
 
 
 def by_key(rows: Iterable[Row]) -> dict[Key, Row]:
-    """Rows by part and question."""
     return {row.key: row for row in rows}
 
 
@@ -107,51 +86,3 @@ def _floor(members: Sequence[Row], metric: str) -> evaluation.Estimate | None:
     if not all(metric in row.floor for row in members):
         return None
     return evaluation.estimate([row.floor[metric] for row in members])
-
-
-def _rank(run: SuiteRun, one: Answered) -> Row:
-    suite, category = run.suite, one.question.category
-    ranks = one.judged(one.ranked).gold_ranks
-    inside = suite.headline is None or category in suite.headline
-    return Row(
-        part=suite.headline_name if inside else f"category {category}",
-        question_id=one.question.question_id,
-        category=category,
-        lang=one.question.lang,
-        ranks=ranks,
-        values=measures(ranks),
-        floor=measures(one.judged(one.floor).gold_ranks),
-    )
-
-
-def _group(run: SuiteRun, one: Answered) -> Row:
-    group_of = run.suite.group_of
-    assert group_of is not None
-    service, floor = (
-        evaluation.recall_at(evaluation.rank_groups(one.judged(ranked), group_of), evaluation.TOP)
-        for ranked in (one.ranked, one.floor)
-    )
-    return Row(
-        part=run.suite.group_name,
-        question_id=one.question.question_id,
-        category=one.question.category,
-        lang=one.question.lang,
-        values={"R@10": service},
-        floor={"R@10": floor},
-    )
-
-
-def _confident(one: Answered) -> Row:
-    """Whether asking for a least confidence would have done right by this question."""
-    answerable = bool(one.question.gold)
-    values = {}
-    for least, labels in BELOW.items():
-        abstains = one.abstained or one.confidence in labels
-        values[f"{'kept' if answerable else 'abstains'} at {least}"] = float(abstains != answerable)
-    return Row(
-        part="answerable" if answerable else "unanswerable",
-        question_id=one.question.question_id,
-        category=one.question.category,
-        lang=one.question.lang,
-        values=values,
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -11,16 +11,18 @@ from jobs.suites.bm25 import PlainBm25
 from jobs.suites.searched import Searched
 from jobs.suites.suite import Corpus, Document, Question, Suite
 from rayapp.client import Memory, MemoryClient, SearchReply
-from rayapp.client.progress import Progress, wait_indexed
+from rayapp.client.progress import Bar, Progress, wait_indexed
 from rayapp.core.errors import RayappError
 from rayapp.search.resident import SETTLE_S
-from rayapp.search.rules.evaluation import Judged
 
 LoadedT = TypeVar("LoadedT")
+AskedT = TypeVar("AskedT")
+OneT = TypeVar("OneT")
 TIER = "history"  # dialogue turns; no write guard and no capacity limit
 BATCH_ITEMS = 200  # items per batch call: a call stays under a second
 # What an answered question keeps of its reply.
 REPLIED = ("elapsed_ms", "server_ms", "abstained", "confidence", "degraded")
+CALLERS_FAULT = frozenset({"unauthorized", "forbidden"})
 DEPTH = 50  # results asked per question: ten sessions need more than ten turns
 # A user of whom much was written a moment ago, and the first question of any, are searched in the
 # index, with the words of the whole collection (decision 0055). What is measured is a user who is
@@ -57,17 +59,6 @@ class Answered:
     def of(cls, reply: SearchReply, **asked: Any) -> Answered:
         """What a reply says besides its hits; `asked` are the other fields."""
         return cls(**{name: getattr(reply, name) for name in REPLIED}, **asked)
-
-    def judged(self, ranked: tuple[str, ...]) -> Judged:
-        """Scored with `ranked`: the service's answer or the floor's."""
-        question = self.question
-        return Judged(
-            question_id=question.question_id,
-            gold=question.gold,
-            ranked=ranked,
-            category=question.category,
-            lang=question.lang,
-        )
 
 
 @dataclass(slots=True)
@@ -186,18 +177,9 @@ async def ask_suite(
     label = f"{suite.name}: ask" + (f" {options.recipe}" if options.recipe else "")
     with progress.step(label, suite.questions) as bar:
         for corpus in suite.corpora:
-            gate = asyncio.Semaphore(options.concurrency)
             asker = _Asker(client, stored, corpus, options, PlainBm25(corpus.documents))
             await asker.begin()
-            tasks = [asyncio.create_task(asker.ask(q, gate)) for q in corpus.questions]
-            try:
-                for done in asyncio.as_completed(tasks):
-                    run.answered.append(await done)
-                    bar.advance()
-            finally:
-                await cancel_all(tasks)
-    order = {q.question_id: i for i, q in enumerate(suite.every_question())}
-    run.answered.sort(key=lambda one: order[one.question.question_id])
+            run.answered += await side_by_side(asker.ask, corpus.questions, options, bar)
     return run
 
 
@@ -233,46 +215,59 @@ class _Asker:
     async def begin(self) -> None:
         """A question that is not counted, after which the service holds the user."""
         for question in self.corpus.questions[:1]:
-            await self.ask(question, asyncio.Semaphore())
+            await self.ask(question)
             await asyncio.sleep(HELD_S)
 
-    async def ask(self, question: Question, gate: asyncio.Semaphore) -> Answered:
+    async def ask(self, question: Question) -> Answered:
         floor = self.known.of_documents(self.floor.rank(question.text, DEPTH))
         question = replace(question, gold=self.known.of_documents(question.gold))
         user_id = user_of(self.stored.suite, self.corpus, self.stored.run_id)
-        async with gate:
-            try:
-                reply = await self.client.search(
-                    question.text, limit=DEPTH, recipe=self.options.recipe, user_id=user_id
-                )
-            except RayappError as error:
-                if error.retryable or not self._is_about_the_question(error):
-                    raise
-                return Answered(
-                    question=question,
-                    corpus=self.corpus.name,
-                    ranked=(),
-                    floor=floor,
-                    error=error.code,
-                )
-        return self._answer(question, reply, floor)
-
-    def _is_about_the_question(self, error: RayappError) -> bool:
-        """A named recipe that the server refuses fails every question alike: not theirs."""
-        return error.code not in {"unauthorized", "forbidden"} and self.options.recipe is None
-
-    def _answer(self, question: Question, reply: SearchReply, floor: tuple[str, ...]) -> Answered:
-        ranked = self.known.of_memories(reply.ids)
-        return Answered.of(
-            reply, question=question, corpus=self.corpus.name, ranked=ranked, floor=floor
+        reply = await reply_or_code(
+            self.client.search(
+                question.text, limit=DEPTH, recipe=self.options.recipe, user_id=user_id
+            ),
+            self.options,
         )
+        asked: dict[str, Any] = {"question": question, "corpus": self.corpus.name, "floor": floor}
+        if isinstance(reply, str):
+            return Answered(ranked=(), error=reply, **asked)
+        return Answered.of(reply, ranked=self.known.of_memories(reply.ids), **asked)
 
 
-async def cancel_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """End what is still running, so that one failure leaves no task behind."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+async def reply_or_code(search: Awaitable[SearchReply], options: RunOptions) -> SearchReply | str:
+    """The answer, or the code of an error that is about this question alone. A named recipe that
+    the server refuses, and a caller that it does, fail every question alike."""
+    try:
+        return await search
+    except RayappError as error:
+        if error.retryable or options.recipe is not None or error.code in CALLERS_FAULT:
+            raise
+        return error.code
+
+
+async def side_by_side(
+    ask: Callable[[AskedT], Awaitable[OneT]],
+    questions: Iterable[AskedT],
+    options: RunOptions,
+    bar: Bar,
+) -> list[OneT]:
+    """The answers in order, as many asked at once as the options allow; one failure ends the rest
+    and leaves no task behind."""
+    gate = asyncio.Semaphore(options.concurrency)
+
+    async def one(question: AskedT) -> OneT:
+        async with gate:
+            answer = await ask(question)
+        bar.advance()
+        return answer
+
+    tasks = [asyncio.create_task(one(question)) for question in questions]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _batches(documents: Sequence[Document], size: int) -> Iterator[Sequence[Document]]:

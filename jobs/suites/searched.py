@@ -29,7 +29,6 @@ class Searched:
         return made
 
     def add(self, lacking: Sequence[str]) -> None:
-        """One more answer."""
         self.answers += 1
         self.degraded += bool(lacking)
         self.names.update(lacking)
@@ -46,7 +45,6 @@ class Searched:
 
     @property
     def line(self) -> str:
-        """One sentence."""
         told = ", ".join(f"{name} {count}" for name, count in sorted(self.names.items()))
         which = f" ({told})" if told else ""
         return f"{self.degraded} of {self.answers} answers were degraded{which}."

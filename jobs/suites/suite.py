@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rayapp.core.errors import ConfigError
+from rayapp.search.rules.evaluation import Judged
 
 OneT = TypeVar("OneT")
 ID_DIGITS = 12  # hex digits of a paragraph id: no collision among thousands
@@ -35,6 +36,16 @@ class Question:
     gold: tuple[str, ...]
     category: str
     lang: str
+
+    def judged(self, ranked: Iterable[str]) -> Judged:
+        """With the ids that a system answered, best first."""
+        return Judged(
+            question_id=self.question_id,
+            gold=self.gold,
+            ranked=tuple(ranked),
+            category=self.category,
+            lang=self.lang,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +90,6 @@ class Suite:
 
     @property
     def headline_name(self) -> str:
-        """What the headline row is called."""
         if self.headline is None:
             return "all"
         if len(self.headline) == 1:

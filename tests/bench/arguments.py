@@ -1,20 +1,7 @@
 """The benches' arguments: what is refused, in words that say what to pass instead."""
 
 import math
-from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
-from pathlib import Path
-
-
-def bench_parser(name: str, doc: str | None, *, out: bool = True) -> ArgumentParser:
-    """Of `tests.bench.<name>`, with `--out` for its report unless it has its own."""
-    made = ArgumentParser(
-        prog=f"python -m tests.bench.{name}",
-        description=doc,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    if out:
-        made.add_argument("--out", type=Path, help="JSON report")
-    return made
+from argparse import ArgumentTypeError
 
 
 def positive(text: str) -> int:

@@ -9,21 +9,24 @@ repair themselves, without Ray and without a second core. Exit codes: 0 done, 2 
 
 import argparse
 import asyncio
-import json
 import platform
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.bulk.model import Finish
 from rayapp.index.consistency.rules import Drift
+from rayapp.local.cli.output import number_table
 from tests.bench.arguments import not_negative_number, positive, positive_number
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.support.drift import everything
 from tests.support.sweep_rig import SweepRig, kinds_of
 
@@ -89,11 +92,10 @@ def _passed(
 
 
 def table(report: dict[str, Any]) -> Table:
-    shown = Table(title=f"Drift of {report['share']:.1%} per kind over {report['items']:,} items")
-    for column in ("kind", "injected", "found", "repaired", "left"):
-        shown.add_column(column, justify="left" if column == "kind" else "right")
+    title = f"Drift of {report['share']:.1%} per kind over {report['items']:,} items"
+    columns = ("injected", "found", "repaired", "left")
+    shown = number_table(title, ("kind", *columns))
     for kind in Drift:
-        columns = ("injected", "found", "repaired", "left")
         shown.add_row(kind.value, *(str(report[name].get(kind.value, 0)) for name in columns))
     shown.add_section()
     for name, seconds in report["seconds"].items():
@@ -104,27 +106,24 @@ def table(report: dict[str, Any]) -> Table:
     return shown
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--items", type=positive, default=100_000)
-    parser.add_argument(
-        "--share", type=positive_number, default=0.01, help="Of all items, per kind."
-    )
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("tests.bench.consistency", __doc__)
+    made.add_argument("--items", type=positive, default=100_000)
+    made.add_argument("--share", type=positive_number, default=0.01, help="Of all items, per kind.")
+    made.add_argument(
         "--grace", type=not_negative_number, default=2.0, help="Pause before the second look."
     )
-    parser.add_argument("--out", type=Path, help="write the report as JSON")
-    options = parser.parse_args()
-    return exit_code_of(lambda: _run(options))
+    return made
 
 
 def _run(options: argparse.Namespace) -> int:
     report = asyncio.run(measured(options.items, options.share, options.grace))
     Console().print(table(report))
-    if options.out is not None:
-        options.out.write_text(json.dumps(report, indent=2), encoding="utf-8")
+    put_json(options.out, report)
     return DONE if report["passed"] and not report["others_changed"] else WITH_FAILURES
 
 
+main = partial(run_command, parser, _run)
+
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -25,11 +25,13 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.client.discovery import data_dir_of, service_url
 from rayapp.core.errors import DependencyDown
+from rayapp.local.cli.output import number_table
 from rayapp.search.rules.evaluation import percentile
-from tests.bench.arguments import bench_parser, positive
-from tests.bench.ending import DONE, WITH_FAILURES, run_bench
+from tests.bench.arguments import positive
 from tests.bench.texts import facts
 from tests.bench.wire import Connection
 
@@ -70,7 +72,7 @@ def _at(values: Sequence[float], share: float) -> float | None:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("context", __doc__)
+    made = command_parser("tests.bench.context", __doc__)
     made.add_argument("--reuse", metavar="RUN_ID", required=True, help="run of tests.bench.load")
     made.add_argument("--users", type=positive, default=1_000, help="as many as that run has")
     made.add_argument("--asked", type=positive, default=50, help="users to ask as")
@@ -168,13 +170,10 @@ async def measured(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def table(report: dict[str, Any]) -> Table:
-    made = Table(title="Context, ms")
     names = ("calls", "http_p50", "http_p95", "inside_p50", "inside_p95", "degraded", "refused")
-    for name in ("what", *names):
-        made.add_column(name, justify="left" if name == "what" else "right")
-    for what, row in report["latency_ms"].items():
-        made.add_row(what, *(str(row[name]) for name in names))
-    return made
+    found = report["latency_ms"].items()
+    rows = ([what, *(str(row[name]) for name in names)] for what, row in found)
+    return number_table("Context, ms", ("what", *names), rows)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -188,16 +187,14 @@ def _run(arguments: argparse.Namespace) -> int:
         "bar_p95_ms": {"prefetch": PREFETCH_P95_MS},
         "latency_ms": rows,
     }
-    if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    put_json(arguments.out, report)
     Console().print(table(report))
     refused = any(row["refused"] for row in rows.values())
     missed = refused or rows["prefetch"]["http_p95"] > PREFETCH_P95_MS
     return WITH_FAILURES if missed else DONE
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

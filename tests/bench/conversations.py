@@ -7,20 +7,22 @@ and the user is held (decision 0055). Exit codes: 0 done, 2 bad arguments, 3 abo
 of a deleted conversation is left, or one of another is gone.
 """
 
+import argparse
 import asyncio
 import random
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import httpx
-import orjson
 from rich.console import Console
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put_json
 from jobs.suites.runner import SETTLED_S
 from rayapp.assistant.conversations.rules import exchange_id
 from rayapp.assistant.history.rules import first_words
@@ -32,8 +34,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import percentile
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.indexes import CHANGES, DELETIONS, INDEXES, LEASES
-from tests.bench.arguments import bench_parser, positive
-from tests.bench.ending import DONE, WITH_FAILURES
+from tests.bench.arguments import positive
 from tests.bench.texts import facts
 from tests.support.mongo_server import running_mongo
 from tests.support.mongo_service import MongoService
@@ -201,21 +202,25 @@ async def asked(service: MongoService, database: MongoDatabase, args: Any) -> di
     return report
 
 
-def main() -> int:
-    parser = bench_parser("conversations", __doc__)
-    parser.add_argument("--conversations", type=positive, default=1_000)
-    parser.add_argument("--turns", type=positive, default=25, help="each is two messages")
-    args = parser.parse_args()
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("tests.bench.conversations", __doc__)
+    made.add_argument("--conversations", type=positive, default=1_000)
+    made.add_argument("--turns", type=positive, default=25, help="each is two messages")
+    return made
+
+
+def _run(args: argparse.Namespace) -> int:
     console = Console()
     report = asyncio.run(measure(args, console))
     for name, row in report.items():
         console.print(name, row)
-    if args.out is not None:
-        Path(args.out).write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    put_json(args.out, report)
     missed = report["list"]["p95"] > LIST_P95_MS or report["prompt"]["p95"] > PROMPT_P95_MS
     wrong = report["rows_left_of_deleted"] or report["rows_of_others_gone"]
     return WITH_FAILURES if missed or wrong else DONE
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -24,12 +24,14 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.client import Memory, MemoryClient
+from rayapp.local.cli.output import number_table
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import percentile
-from tests.bench.arguments import bench_parser, positive, positive_number
+from tests.bench.arguments import positive, positive_number
 from tests.bench.document_readers import LINES, SAME_TEXT, pages_of, paragraphs_of, real_documents
-from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.faults import stack_of
 from tests.bench.texts import facts
 from tests.bench.wire import Connection
@@ -46,7 +48,7 @@ Took = tuple[str, float]
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("document_ingest", __doc__)
+    made = command_parser("tests.bench.document_ingest", __doc__)
     made.add_argument("--pages", type=positive, default=500)
     made.add_argument("--users", type=positive, default=20)
     made.add_argument("--memories", type=positive, default=200, help="of each user")
@@ -185,13 +187,8 @@ def misses(report: dict[str, Any]) -> list[str]:
 
 def table(report: dict[str, Any]) -> Table:
     title = f"{report['pages']} pages, {report['chunks']} chunks: {report['seconds']} s"
-    made = Table(title=title, title_justify="left")
-    made.add_column("searches")
-    for name in ("count", "p50_ms", "p95_ms", "max_ms"):
-        made.add_column(name.replace("_ms", ", ms"), justify="right")
-    for name, row in report["searches"].items():
-        made.add_row(name, *(str(value) for value in row.values()))
-    return made
+    rows = ([name, *map(str, row.values())] for name, row in report["searches"].items())
+    return number_table(title, ("searches", "count", "p50, ms", "p95, ms", "max, ms"), rows)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -211,12 +208,11 @@ def _run(arguments: argparse.Namespace) -> int:
     said = misses(report)
     for one in said:
         console.print(one, highlight=False)
-    if arguments.out is not None:
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    put_json(arguments.out, report)
     return WITH_FAILURES if said else DONE
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,11 +7,11 @@ peak memory of the reader process. At the end a PDF of 500 pages in Hebrew.
     python -m tests.bench.document_readers [--pages 500] [--only docx] [--out report.json]
 """
 
+import argparse
 import asyncio
 import csv
 import difflib
 import io
-import json
 import multiprocessing
 import os
 import re
@@ -22,17 +22,19 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.documents.reading import ReadLimits, read_document
 from rayapp.documents.records import BlockKind, Extracted
-from tests.bench.arguments import bench_parser, positive
-from tests.bench.ending import DONE, exit_code_of
+from tests.bench.arguments import positive
 from tests.support import office_files as files
 from tests.support.pdf_files import drawn_pdf
 
@@ -230,15 +232,14 @@ def real_documents() -> Path:
     return folder
 
 
-def main() -> None:
-    sys.exit(exit_code_of(_main))
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("tests.bench.document_readers", __doc__)
+    made.add_argument("--pages", type=positive, default=500, help="of the long PDF")
+    made.add_argument("--only", default="", help="files with this in their name")
+    return made
 
 
-def _main() -> int:
-    parser = bench_parser("document_readers", __doc__)
-    parser.add_argument("--pages", type=positive, default=500, help="of the long PDF")
-    parser.add_argument("--only", default="", help="files with this in their name")
-    options = parser.parse_args()
+def _run(options: argparse.Namespace) -> int:
     folder = real_documents()
     known = paragraphs_of((folder / "he" / SAME_TEXT).read_text(encoding="utf-8"))
     english = list(english_of((folder / "en" / ENGLISH).read_bytes()))
@@ -246,8 +247,7 @@ def _main() -> int:
     cases.append(long_pdf(known, options.pages))
     rows = [measured(case) for case in cases if options.only in case.name]
     print_rows(rows)
-    if options.out:
-        options.out.write_text(json.dumps([asdict(row) for row in rows], ensure_ascii=False))
+    put_json(options.out, [asdict(row) for row in rows])
     return DONE
 
 
@@ -263,5 +263,7 @@ def print_rows(rows: Sequence[Row]) -> None:
     print(out.getvalue())
 
 
+main = partial(run_command, parser, _run)
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

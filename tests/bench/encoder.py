@@ -21,11 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from jobs.ending import DONE, WITH_FAILURES, run_command
+from jobs.suites.outputs import put_json
 from rayapp.core.errors import ConfigError
 from rayapp.inference.backends.model_thread import torch_device
 from tests.bench.arguments import positive
@@ -33,7 +34,6 @@ from tests.bench.encoder_gateways import Embedding, Product, Reranking
 from tests.bench.encoder_memory import recovery
 from tests.bench.encoder_model import SIZES, write_cross_encoder, write_encoder
 from tests.bench.encoder_work import MIXED, Bare, Work, works
-from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 
 LENGTHS = ("16", "64", "256", "512", MIXED)
 ROUNDS = 5
@@ -232,9 +232,7 @@ def _run(arguments: argparse.Namespace) -> int:
         folder = arguments.keep or Path(made)
         with Progress(console=console) as progress:
             report = asyncio.run(run(arguments, folder, progress))
-    if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    put_json(arguments.out, report)
     for table in tables(report):
         console.print(table)
     recovered = [
@@ -243,7 +241,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return DONE if all(recovered) else WITH_FAILURES
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

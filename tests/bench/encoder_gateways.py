@@ -40,7 +40,20 @@ class Product(ABC):
         spent: seconds in the tokenizer's and the model's thread.
     """
 
-    def __init__(self, model: Any, traits: BackendTraits) -> None:
+    def __init__(
+        self,
+        opened: tuple[Any, BackendTraits],
+        part: str,
+        serve: Callable[..., Any],
+        settings: EmbeddingSettings | RerankerSettings,
+        max_tokens: int | None,
+    ) -> None:
+        """`part`: the attribute of the backend that is its model. `max_tokens`: instead of what the
+        memory allows."""
+        backend, traits = opened
+        if max_tokens is not None:
+            traits = replace(traits, max_tokens=max_tokens)
+        model: Any = getattr(backend, part)
         self.module = model.model.module
         self.prepare: Callable[[Sequence[Any]], Any] = model.prepare
         self.compute: Callable[[Any], Any] = model.compute
@@ -51,14 +64,21 @@ class Product(ABC):
         self.spent: dict[str, float] = defaultdict(float)
         for step in ("prepare", "compute"):
             setattr(model, step, self._timed(step, getattr(model, step)))
+        self.service = serve(
+            backend,
+            settings,
+            traits,
+            breaker=Breaker(type(self).__name__, POLICY),
+            metrics=self.metrics,
+            clock=SystemClock(),
+        )
 
     @abstractmethod
     async def at_once(self, work: Work) -> list[Any]:
         """All texts in one call of one caller."""
 
-    @abstractmethod
     async def close(self) -> None:
-        """End the gateway and its model."""
+        await self.service.close()
 
     def _timed(self, step: str, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def timed(given: Any) -> Any:
@@ -75,7 +95,6 @@ class Embedding(Product):
     def __init__(
         self, folder: Path, size: int, precision: Precision, *, max_tokens: int | None = None
     ) -> None:
-        """`max_tokens`: instead of what the memory allows."""
         settings = EmbeddingSettings(
             backend="local",
             model=str(folder),
@@ -84,19 +103,8 @@ class Embedding(Product):
             query_timeout_s=PATIENCE_S,
             batch=BatchSettings(max_size=size),
         )
-        backend, traits = open_embedding_backend(settings)
-        if max_tokens is not None:
-            traits = replace(traits, max_tokens=max_tokens)
-        encoder: Any = backend.encoder  # type: ignore[attr-defined]
-        super().__init__(encoder, traits)
-        self.service = EmbeddingService(
-            backend,
-            settings,
-            traits,
-            breaker=Breaker("embedder", POLICY),
-            metrics=self.metrics,
-            clock=SystemClock(),
-        )
+        opened = open_embedding_backend(settings)
+        super().__init__(opened, "encoder", EmbeddingService, settings, max_tokens)
         self.ways = {"bulk": self.bulk, "one text each": self.one_each}
 
     async def at_once(self, work: Work) -> list[Any]:
@@ -116,15 +124,11 @@ class Embedding(Product):
 
         return await _spread(call, _parts(texts, each), callers)
 
-    async def close(self) -> None:
-        await self.service.close()
-
 
 class Reranking(Product):
     def __init__(
         self, folder: Path, size: int, precision: Precision, *, max_tokens: int | None = None
     ) -> None:
-        """`max_tokens`: instead of what the memory allows."""
         settings = RerankerSettings(
             backend="local",
             model=str(folder),
@@ -133,19 +137,8 @@ class Reranking(Product):
             max_candidates=max(SEARCH_DOCUMENTS, min(size, 200)),
             batch=BatchSettings(max_size=size),
         )
-        backend, traits = open_rerank_backend(settings)
-        if max_tokens is not None:
-            traits = replace(traits, max_tokens=max_tokens)
-        model: Any = backend.model  # type: ignore[union-attr]
-        super().__init__(model, traits)
-        self.service = RerankService(
-            backend,
-            settings,
-            traits,
-            breaker=Breaker("reranker", POLICY),
-            metrics=self.metrics,
-            clock=SystemClock(),
-        )
+        opened = open_rerank_backend(settings)
+        super().__init__(opened, "model", RerankService, settings, max_tokens)
         self.ways = {"searches": self.searches}
 
     async def at_once(self, work: Work) -> list[Any]:
@@ -162,9 +155,6 @@ class Reranking(Product):
             )
 
         return await _spread(call, _parts(work.texts, each), callers)
-
-    async def close(self) -> None:
-        await self.service.close()
 
 
 def _parts(texts: Sequence[str], each: int) -> list[Sequence[str]]:

@@ -24,6 +24,7 @@ import zipfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ from pymongo import MongoClient
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.container.bootstrap import Stores
 from rayapp.core.runtime import SystemClock
 from rayapp.documents.reading import read_document
@@ -44,8 +47,7 @@ from rayapp.storage.backup_files import FolderBackups
 from rayapp.storage.mongo.backup import MongoBackups
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
-from tests.bench.arguments import bench_parser, positive
-from tests.bench.ending import DONE, WITH_FAILURES
+from tests.bench.arguments import positive
 from tests.support.archive_world import ArchiveWorld, ask, on_stores, settings_in
 from tests.support.in_process_engine import InProcessTransport
 from tests.support.mongo_server import MongoServer
@@ -411,7 +413,7 @@ async def still_whole(stack: Stack, words: Sequence[str]) -> tuple[int, int]:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("erasure_proof", __doc__)
+    made = command_parser("tests.bench.erasure_proof", __doc__)
     made.add_argument("--words", type=positive, default=200, help="planted per user")
     made.add_argument("--folder", type=Path, help="of all files; else a temporary one")
     return made
@@ -427,8 +429,7 @@ def folder_of(given: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(argv)
+def _run(options: argparse.Namespace) -> int:
     words = words_of(options.words, 7), words_of(options.words, 8)
     report = Report(Scan(*words))
     with folder_of(options.folder) as folder:
@@ -437,15 +438,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     report.print(console)
     console.print(json.dumps(report.facts, ensure_ascii=False))
     console.print(f"proved: {proved}")
-    if options.out:
-        rows = [
-            dict(zip(("when", "where", "gone", "stays"), row, strict=True)) for row in report.rows
-        ]
-        options.out.write_text(
-            json.dumps({"proved": proved, "rows": rows, **report.facts}, indent=1)
-        )
+    named = ("when", "where", "gone", "stays")
+    rows = [dict(zip(named, row, strict=True)) for row in report.rows]
+    put_json(options.out, {"proved": proved, "rows": rows, **report.facts})
     return DONE if proved else WITH_FAILURES
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -24,17 +24,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
 import psutil
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.core.errors import ConfigError, DependencyDown
+from rayapp.local.cli.output import number_table
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.processes import members
 from rayapp.local.stack.state import read_state
-from tests.bench.arguments import bench_parser, positive_number
-from tests.bench.ending import DONE, WITH_FAILURES, run_bench
+from tests.bench.arguments import positive_number
 from tests.bench.fault_load import CALM_S, LONGEST_S, FaultLoad, Verdict, missing
 from tests.running import REPLICA, VECTOR_ENGINE, RunningService, started, until
 
@@ -107,7 +108,7 @@ FAULTS = USUAL | FURTHER
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("faults", __doc__)
+    made = command_parser("tests.bench.faults", __doc__)
     made.add_argument(
         "--kind", action="append", choices=[*FAULTS], help=f"default: {', '.join(USUAL)}"
     )
@@ -168,18 +169,10 @@ def misses(row: dict[str, Any]) -> Iterator[str]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Table:
-    made = Table(title="What each death costs", title_justify="left")
-    for name in (
-        "killed",
-        "calls",
-        "failed",
-        "first, s",
-        "last, s",
-        "at most, s",
-        "missing",
-        "load",
-    ):
-        made.add_column(name, justify="left" if name in ("killed", "failed") else "right")
+    seconds = ("first, s", "last, s", "at most, s")
+    heads = ("killed", "calls", "failed", *seconds, "missing", "load")
+    made = number_table("What each death costs", heads)
+    made.columns[heads.index("failed")].justify = "left"
     for row in rows:
         failed = ", ".join(f"{how}: {count}" for how, count in row["failed"].items()) or "none"
         bar = "" if row["bar_s"] is None else f"{row['bar_s']:g}"
@@ -243,8 +236,8 @@ def _run(arguments: argparse.Namespace) -> int:
             user_id = f"fault-{name}-{run_id}"
             rows.append(asyncio.run(measured(service, name, user_id, arguments.seconds)))
             console.print(f"{name}: {rows[-1]['failed'] or 'nothing failed'}", highlight=False)
-            if arguments.out is not None:
-                _write(arguments, rows)
+            # After every kind, so that those that ended are kept whatever comes.
+            put_json(arguments.out, report_of(arguments, rows))
     console.print(table(rows))
     bad = [line for row in rows for line in misses(row)]
     for line in bad:
@@ -252,19 +245,16 @@ def _run(arguments: argparse.Namespace) -> int:
     return WITH_FAILURES if bad else DONE
 
 
-def _write(arguments: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> None:
-    """After every kind, so that those that ended are kept whatever comes."""
-    report = {
+def report_of(arguments: argparse.Namespace, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {
         "at": datetime.now(UTC).isoformat(),
         "cores": os.cpu_count(),
         "search_replicas": arguments.replicas,
         "kinds": list(rows),
     }
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,24 +14,27 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.console import Console
 from rich.table import Table
 
 from jobs.calibrate import Bench, load_pairs, open_bench, settings_of
+from jobs.ending import DONE, command_parser, run_command
 from jobs.suites.beam import load_beam
 from jobs.suites.gateway import Gateway
 from jobs.suites.heq import load_heq
 from jobs.suites.lab import Asked
 from jobs.suites.locomo import HEADLINE, load_locomo
+from jobs.suites.outputs import put_json
 from rayapp.assistant.context.rules.prompt_block import Limits, Material, SectionItem, build_block
 from rayapp.assistant.context.service import floor_of
 from rayapp.container import bootstrap
 from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.core.settings.model import ContextSettings
+from rayapp.local.cli.output import table_of
 from rayapp.search.requests import Hit
 from rayapp.search.rules.confidence import calibrated, judged
 from rayapp.search.rules.query import estimate_context_limit
@@ -39,8 +42,6 @@ from rayapp.search.rules.recipes import Recipe
 from rayapp.search.rules.relevance_floor import above_floor
 from rayapp.search.service import CONTEXT_HITS
 from rayapp.storage.files import load_calibration
-from tests.bench.arguments import bench_parser
-from tests.bench.ending import DONE, exit_code_of
 
 SETTINGS = ContextSettings()
 
@@ -142,32 +143,32 @@ def report_of(pairs: Sequence[tuple[Injected, Injected]]) -> dict[str, Any]:
 
 
 def table(report: dict[str, Any]) -> Table:
-    made = Table(title="Injected per question, without -> with the floor")
-    for name in ("set", "questions", *COLUMNS):
-        made.add_column(name)
+    made = table_of(
+        "set", "questions", *COLUMNS, title="Injected per question, without -> with the floor"
+    )
     for part, row in report.items():
         cells = (f"{row['without'][name]:.3f} -> {row['with'][name]:.3f}" for name in COLUMNS)
         made.add_row(part, str(row["questions"]), *cells)
     return made
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = bench_parser("injected", __doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
-    parser.add_argument("--share", type=float, default=SETTINGS.min_share, help="of the best hit")
-    parser.add_argument("--rise", type=float, default=SETTINGS.share_rise, help="of that share")
-    arguments = parser.parse_args(argv)
-    return exit_code_of(lambda: _run(arguments))
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("tests.bench.injected", __doc__)
+    made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
+    made.add_argument("--share", type=float, default=SETTINGS.min_share, help="of the best hit")
+    made.add_argument("--rise", type=float, default=SETTINGS.share_rise, help="of that share")
+    return made
 
 
 def _run(arguments: argparse.Namespace) -> int:
     settings = ContextSettings(min_share=arguments.share, share_rise=arguments.rise)
     report = report_of(list(measured(arguments.data, settings)))
-    if arguments.out is not None:
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    put_json(arguments.out, report)
     Console().print(table(report))
     return DONE
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import orjson
 import uvloop
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.client.progress import Progress
 from rayapp.container import bootstrap
 from rayapp.core.metrics import InMemoryMetrics
@@ -31,11 +32,11 @@ from rayapp.core.settings.model import Settings
 from rayapp.graphs.records import InsightsRequest
 from rayapp.graphs.service import GraphsService
 from rayapp.learning.insights import InsightsService
+from rayapp.local.cli.output import number_table
 from rayapp.memory.scope import ReadScope
 from rayapp.search.rules.evaluation import percentile
 from rayapp.storage.mongo.database import MongoDatabase
-from tests.bench.arguments import bench_parser, positive
-from tests.bench.ending import DONE, WITH_FAILURES, run_bench
+from tests.bench.arguments import positive
 from tests.bench.learned import CONVERSATION, Asked, Filler, Learner
 from tests.bench.texts import facts
 from tests.support.mongo_server import running_mongo
@@ -56,7 +57,7 @@ class World:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("insights", __doc__)
+    made = command_parser("tests.bench.insights", __doc__)
     made.add_argument("--memories", type=positive, default=100_000)
     made.add_argument("--users", type=positive, default=1_000)
     made.add_argument("--calls", type=positive, default=1_000, help="insights to measure")
@@ -171,9 +172,8 @@ async def run(uri: str, arguments: argparse.Namespace, console: Console) -> dict
 
 
 def table(report: dict[str, Any]) -> Table:
-    made = Table(title=f"{report['memories']} memories of {report['users']} users, ms")
-    for name in ("what", "calls", "p50", "p95", "p99", "cpu", "bar p95"):
-        made.add_column(name, justify="left" if name == "what" else "right")
+    heads = ("what", "calls", "p50", "p95", "p99", "cpu", "bar p95")
+    made = number_table(f"{report['memories']} memories of {report['users']} users, ms", heads)
     for name, row in report["latency_ms"].items():
         bar = report["bar_p95_ms"].get(name, "")
         values = (f"{row['calls']:.0f}", *(f"{row[p]:.2f}" for p in ("p50", "p95", "p99", "cpu")))
@@ -185,15 +185,13 @@ def _run(arguments: argparse.Namespace) -> int:
     console = Console()
     with running_mongo() as server:
         report = uvloop.run(run(server.uri, arguments, console))
-    if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    put_json(arguments.out, report)
     console.print(table(report))
     missed = report["latency_ms"]["insights"]["p95"] > INSIGHTS_P95_MS
     return WITH_FAILURES if missed else DONE
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

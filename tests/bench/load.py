@@ -21,22 +21,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.console import Console
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.client.discovery import data_dir_of, read_state, service_url
 from rayapp.client.progress import Progress
 from tests.bench import phases
-from tests.bench.arguments import (
-    bench_parser,
-    not_negative,
-    not_negative_number,
-    positive,
-    positive_number,
-)
+from tests.bench.arguments import not_negative, not_negative_number, positive, positive_number
 from tests.bench.batch_store import batch_store
 from tests.bench.closed_loop import knee
-from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.processes import stack_cpu, stack_memory
 from tests.bench.report import markdown, table
 
@@ -45,7 +39,7 @@ IDLE_S = 10.0  # after the fill, in which the idle stack is watched
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("load", __doc__, out=False)
+    made = command_parser("tests.bench.load", __doc__, out=False)
     made.add_argument("--memories", type=positive, default=100_000)
     made.add_argument("--users", type=positive, default=1_000)
     made.add_argument(
@@ -189,15 +183,14 @@ def _run(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
     report = measure(arguments, console)
     report["elapsed_s"] = round(time.monotonic() - started, 1)
+    put_json(arguments.out, report)
     if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
         arguments.out.with_suffix(".md").write_text(markdown(report), encoding="utf-8")
     console.print(table(report))
     return WITH_FAILURES if failed(report) else DONE
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

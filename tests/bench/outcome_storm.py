@@ -16,20 +16,21 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
-import orjson
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put_json
+from rayapp.local.cli.output import number_table
 from rayapp.memory.item import Outcome
 from rayapp.memory.rules.lifecycle import SUCCESS_VALUE
 from rayapp.search.rules.evaluation import percentile
 from tests.bench.arguments import positive
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.running import REPLICA, RunningService, started
 
 MEMORIES = 20  # few, so that every one is hot
@@ -155,23 +156,17 @@ def _stormed(service: RunningService, arguments: argparse.Namespace, console: Co
         )
     found = differences(service.url, "storm", storm)
     report = _report(storm, found)
-    table = Table(title="outcome storm", title_justify="left")
-    for name in report:
-        table.add_column(name, justify="right")
-    table.add_row(*(str(len(found) if name == "differences" else v) for name, v in report.items()))
-    console.print(table)
-    if arguments.out is not None:
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    cells = [str(len(found) if name == "differences" else v) for name, v in report.items()]
+    console.print(number_table("outcome storm", report, [cells], words=0))
+    put_json(arguments.out, report)
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.outcome_storm")
-    parser.add_argument("--outcomes", type=positive, default=10_000)
-    parser.add_argument("--clients", type=positive, default=8)
-    parser.add_argument("--out", type=Path, help="JSON report")
-    arguments = parser.parse_args()
-    return exit_code_of(lambda: _run(arguments))
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("tests.bench.outcome_storm", __doc__)
+    made.add_argument("--outcomes", type=positive, default=10_000)
+    made.add_argument("--clients", type=positive, default=8)
+    return made
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -186,6 +181,8 @@ def _run(arguments: argparse.Namespace) -> int:
         console.print(line)
     return WITH_FAILURES if found else DONE
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from jobs.suites.locomo import HEADLINE
+from rayapp.local.cli.output import number_table
 from rayapp.search.rules.evaluation import METRICS, Estimate, Judged, estimate, percentile
 from tests.bench.peer_ours import OURS
 from tests.bench.peer_protocol import Part, PartRun, SystemRun, same_texts
@@ -172,10 +173,9 @@ def ratios(
 
 def table(entries: Sequence[Mapping[str, Any]], title: str) -> Table:
     """One column per system: value, interval and ratio to ours."""
-    made = Table(title=title, title_justify="left", show_lines=True)
-    made.add_column("what (×: ratio to ours)")
-    for entry in entries:
-        made.add_column(str(entry["system"]), justify="right")
+    heads = ("what (×: ratio to ours)", *(str(entry["system"]) for entry in entries))
+    made = number_table(title, heads)
+    made.show_lines = True
     for column in COLUMNS:
         cells = [cell(entry, column) for entry in entries]
         if any(text != ABSENT for text in cells):

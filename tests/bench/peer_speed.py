@@ -43,15 +43,17 @@ import orjson
 import psutil
 from rich.console import Console
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put, put_json
 from jobs.suites.suite import Corpus
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, read_state, service_url
 from rayapp.client.progress import Progress
 from rayapp.core.errors import ConfigError, DependencyDown, RayappError
+from rayapp.local.cli.output import report_console
 from tests.bench import peer_speed_report
-from tests.bench.arguments import bench_parser, not_negative_number, positive, positive_number
+from tests.bench.arguments import not_negative_number, positive, positive_number
 from tests.bench.closed_loop import client_processes, shared_out
-from tests.bench.ending import DONE, WITH_FAILURES, run_bench
 from tests.bench.peer_env import make_env, python_of
 from tests.bench.peer_ours import OURS, Service
 from tests.bench.peer_protocol import Part, Plan, Shape, rows_of, speed_part
@@ -59,7 +61,6 @@ from tests.bench.peer_report import SPEED
 from tests.bench.peer_speed_report import Idle, Slice
 from tests.bench.peer_systems import ON_QDRANT, Embedder
 from tests.bench.peers import (
-    FILE_WIDTH,
     JOB,
     LOG_TAIL,
     REPOSITORY,
@@ -107,7 +108,7 @@ class Target:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("peer_speed", __doc__)
+    made = command_parser("tests.bench.peer_speed", __doc__)
     made.add_argument("--picture", type=Path, help="SVG of the numbers")
     made.add_argument("--systems", nargs="+", choices=NAMES, default=list(NAMES))
     made.add_argument("--memories", type=positive, default=100_000)
@@ -480,20 +481,14 @@ def measure(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    console = Console(markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = FILE_WIDTH
+    console = report_console()
     started = time.monotonic()
     report = measure(arguments, console)
     report["elapsed_s"] = round(time.monotonic() - started, 1)
     title = f"{report['memories']:,} memories of {report['users']:,} users, {report['cores']} cores"
-    for path, content in (
-        (arguments.out, orjson.dumps(report, option=orjson.OPT_INDENT_2)),
-        (arguments.picture, peer_speed_report.picture(report["systems"], title).encode()),
-    ):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+    put_json(arguments.out, report)
+    if arguments.picture is not None:
+        put(arguments.picture, peer_speed_report.picture(report["systems"], title).encode())
     console.print(peer_speed_report.table(report["systems"], title))
     for line in peer_speed_report.summary(report["ours_over_peers"]):
         console.print(line, soft_wrap=True)
@@ -506,7 +501,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return WITH_FAILURES if report["failed"] else DONE
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

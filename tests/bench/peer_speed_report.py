@@ -25,6 +25,7 @@ from jobs.suites.picture import (
     draw_text,
     svg_document,
 )
+from rayapp.local.cli.output import number_table
 from rayapp.search.rules.evaluation import percentile
 from tests.bench.peer_ours import OURS
 from tests.bench.peer_report import ABSENT, ARROWS
@@ -256,10 +257,8 @@ def shown(value: float | None, over: float | None, between: str) -> str:
 
 def table(systems: Mapping[str, Mapping[str, Any]], title: str) -> Table:
     """One column per system; ×: ratio to ours, the median over turns."""
-    made = Table(title=title, title_justify="left")
-    made.add_column("what (×: ratio to ours)")
-    for name in systems:
-        made.add_column(LABELS[name], justify="right")
+    heads = ("what (×: ratio to ours)", *(LABELS[name] for name in systems))
+    made = number_table(title, heads)
     for line in lines(systems):
         if any(value is not None for value, _ in line.cells.values()):
             cells = [shown(*line.cells[name], between="  ") for name in systems]

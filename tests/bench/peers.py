@@ -36,7 +36,9 @@ from typing import Any
 import orjson
 from rich.console import Console
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
 from jobs.suites import SUITES
+from jobs.suites.outputs import put_json
 from jobs.suites.runner import DEPTH
 from jobs.suites.suite import Suite
 from rayapp.client import MemoryClient
@@ -45,9 +47,9 @@ from rayapp.client.progress import Progress
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.core.settings.load import load_settings
 from rayapp.inference.backends.static_model import find_model
+from rayapp.local.cli.output import report_console
 from tests.bench import peer_protocol, peer_report
-from tests.bench.arguments import bench_parser, positive, positive_number
-from tests.bench.ending import DONE, WITH_FAILURES, run_bench
+from tests.bench.arguments import positive, positive_number
 from tests.bench.peer_env import make_env, python_of
 from tests.bench.peer_ours import OURS, Service
 from tests.bench.peer_systems import FOREIGN, ON_QDRANT, SYSTEMS
@@ -58,13 +60,12 @@ NAMES = (OURS, *SYSTEMS)
 SEARCH_LIMIT = 10  # results per timed question, as in the load test
 WARM = 100  # questions asked and not counted before the timed ones
 POLL_S = 0.5  # between two looks at a peer's progress
-FILE_WIDTH = 120  # characters of a line where the output is no terminal: all columns fit
 JOB = "job.jsonl"
 LOG_TAIL = 300  # characters of a peer's log in the reason of its failure
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("peers", __doc__)
+    made = command_parser("tests.bench.peers", __doc__)
     made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
     made.add_argument("--systems", nargs="+", choices=NAMES, default=list(NAMES))
     made.add_argument("--memories", type=positive, default=100_000)
@@ -269,13 +270,9 @@ async def _probe(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    console = Console(markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = FILE_WIDTH
+    console = report_console()
     report = asyncio.run(measure(arguments, console))
-    if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    put_json(arguments.out, report)
     entries = report["systems"]
     title = f"{report['memories']:,} memories of {report['users']:,} users, {report['model']}"
     console.print(peer_report.table(entries, title))
@@ -284,7 +281,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return WITH_FAILURES if any(entry["failed"] for entry in entries) else DONE
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

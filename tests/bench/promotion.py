@@ -7,24 +7,27 @@ Exit codes: 0 done, 2 bad arguments, 4 the server did not start.
 
 import argparse
 import asyncio
-import json
 import platform
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.container.bootstrap import runtime_of
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.load import load_settings
 from rayapp.learning.promotion import PromotionService
+from rayapp.local.cli.output import number_table
 from rayapp.memory.item import IndexState, MemoryItem, Source, Stats, SyncState
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo.database import MongoDatabase
@@ -33,7 +36,6 @@ from rayapp.storage.mongo.jobs import MongoLeaseStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.bench.arguments import positive
-from tests.bench.ending import DONE, exit_code_of
 from tests.support.builders import an_item
 from tests.support.mongo_server import running_mongo
 
@@ -173,9 +175,8 @@ async def measured(count: int, policy: str) -> dict[str, Any]:
 
 
 def table(report: dict[str, Any]) -> Table:
-    shown = Table(title=f"Promotion over {report['items']:,} items of {report['users']:,} users")
-    for column in ("", "first run", "second run"):
-        shown.add_column(column, justify="left" if not column else "right")
+    title = f"Promotion over {report['items']:,} items of {report['users']:,} users"
+    shown = number_table(title, ("", "first run", "second run"))
     for name in ("seconds", "transitions", "transitions_per_s", "writes", "documents_read"):
         shown.add_row(name, str(report["first"][name]), str(report["second"][name]))
     for name in ("examined", "promoted", "demoted", "archived", "merged", "errors"):
@@ -183,22 +184,21 @@ def table(report: dict[str, Any]) -> Table:
     return shown
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--items", type=positive, default=100_000)
-    parser.add_argument("--policy", choices=("score", "wilson"), default="score")
-    parser.add_argument("--out", type=Path, help="write the report as JSON")
-    options = parser.parse_args()
-    return exit_code_of(lambda: _run(options))
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("tests.bench.promotion", __doc__)
+    made.add_argument("--items", type=positive, default=100_000)
+    made.add_argument("--policy", choices=("score", "wilson"), default="score")
+    return made
 
 
 def _run(options: argparse.Namespace) -> int:
     report = asyncio.run(measured(options.items, options.policy))
     Console().print(table(report))
-    if options.out is not None:
-        options.out.write_text(json.dumps(report, indent=2, default=str), encoding="utf-8")
+    put_json(options.out, report)
     return DONE
 
 
+main = partial(run_command, parser, _run)
+
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

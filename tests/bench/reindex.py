@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,14 +30,16 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.client import MemoryClient
 from rayapp.client.discovery import data_dir_of, service_url
 from rayapp.client.progress import Progress, wait_indexed
 from rayapp.core.errors import DependencyDown
+from rayapp.local.cli.output import number_table
 from tests.bench import phases
-from tests.bench.arguments import bench_parser, positive, positive_number
+from tests.bench.arguments import positive, positive_number
 from tests.bench.closed_loop import spread
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
 from tests.bench.processes import stack_memory
 from tests.bench.reindex_limits import limits, share_of
 from tests.bench.texts import facts
@@ -186,7 +189,7 @@ async def _run(one: Callable[[Seen], Awaitable[None]], seen: Seen) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("reindex", __doc__)
+    made = command_parser("tests.bench.reindex", __doc__)
     made.add_argument("--memories", type=positive, default=100_000)
     made.add_argument("--users", type=positive, default=1_000)
     made.add_argument("--searches-per-s", type=positive_number, default=20.0)
@@ -308,9 +311,8 @@ async def _the_job(data_dir: Path, arguments: Sequence[str]) -> dict[str, Any]:
 
 def table(report: dict[str, Any]) -> Table:
     """What was measured, and the bar where there is one."""
-    made = Table(title=f"Reindex, run {report['run_id']}", title_justify="left")
-    for name in ("what", "before", "during", "bar"):
-        made.add_column(name, justify="left" if name == "what" else "right")
+    heads = ("what", "before", "during", "bar")
+    made = number_table(f"Reindex, run {report['run_id']}", heads)
     before, during = report["before"], report["during"]
     for name in ("search_ms", "store_ms"):
         for share in ("p50", "p95", "p99", "max"):
@@ -359,20 +361,15 @@ def failed(report: dict[str, Any]) -> bool:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    return exit_code_of(lambda: _measured(arguments))
-
-
 def _measured(arguments: argparse.Namespace) -> int:
     console = Console()
     report = asyncio.run(measure(arguments, console))
-    if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    put_json(arguments.out, report)
     console.print(table(report))
     return WITH_FAILURES if failed(report) else DONE
 
+
+main = partial(run_command, parser, _measured)
 
 if __name__ == "__main__":
     sys.exit(main())

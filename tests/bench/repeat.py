@@ -14,6 +14,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,8 +22,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import BAD_ARGUMENTS, DONE, WITH_FAILURES, command_parser, run_command
+from rayapp.local.cli.output import number_table
 from tests.bench.arguments import positive
-from tests.bench.ending import BAD_ARGUMENTS, DONE, WITH_FAILURES
 
 RELIABILITY = "tests/reliability"
 # What keeps a core busy until it is ended; it ends by itself when this process is gone.
@@ -81,10 +83,9 @@ def rows_of(runs: Sequence[Sequence[Case]]) -> list[Row]:
 
 
 def table_of(rows: Sequence[Row]) -> Table:
-    table = Table(title="The same tests again and again")
-    table.add_column("test", overflow="fold")
-    for name in ("runs", "failures", "p50 s", "max s"):
-        table.add_column(name, justify="right")
+    heads = ("test", "runs", "failures", "p50 s", "max s")
+    table = number_table("The same tests again and again", heads)
+    table.columns[0].overflow = "fold"
     for row in rows:
         numbers = (len(row.seconds), row.failures, f"{row.p50:.1f}", f"{max(row.seconds):.1f}")
         table.add_row(row.name, *(str(number) for number in numbers))
@@ -122,7 +123,7 @@ def run_once(tests: Sequence[str], folder: Path, cores: int) -> tuple[list[Case]
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="python -m tests.bench.repeat", description=__doc__)
+    made = command_parser("tests.bench.repeat", __doc__, out=False)
     made.add_argument("tests", nargs="*", default=[RELIABILITY], help="pytest node ids or folders")
     made.add_argument("--runs", type=positive, default=30, help="runs; every second one is loaded")
     made.add_argument(
@@ -134,8 +135,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(argv)
+def _run(options: argparse.Namespace) -> int:
     console = Console(markup=False, soft_wrap=True)
     runs: list[list[Case]] = []
     failed_runs = 0
@@ -162,6 +162,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     console.print(f"{options.runs} runs, {failed_runs} with failures.")
     return WITH_FAILURES if failed_runs else DONE
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

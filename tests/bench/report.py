@@ -1,10 +1,11 @@
 """The load report as one table of rows: measured, and the target where there is one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.table import Table
+
+from rayapp.local.cli.output import markdown_table, number_table
 
 # What is aimed at on two cores, by (memories, users, memories of the heavy user): another load says
 # nothing about them, so none is shown beside it.
@@ -29,8 +30,10 @@ OVERHEAD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+HEAD = ("what", "measured", "target")
+
+
+class Row(NamedTuple):
     name: str
     value: str
     target: str = ""
@@ -84,13 +87,7 @@ def _latency(name: str, section: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def table(report: dict[str, Any]) -> Table:
-    made = Table(title=f"Load, run {report['run_id']}", title_justify="left")
-    made.add_column("what")
-    made.add_column("measured", justify="right")
-    made.add_column("target", justify="right")
-    for row in rows(report):
-        made.add_row(row.name, row.value, row.target)
-    return made
+    return number_table(f"Load, run {report['run_id']}", HEAD, rows(report))
 
 
 def markdown(report: dict[str, Any]) -> str:
@@ -102,33 +99,22 @@ def markdown(report: dict[str, Any]) -> str:
         f"{load['memories']} memories of {load['users']} users, {load['heavy']} of one heavy user,"
         f" {report['cores']} cores, {report['at']}.",
         "",
-        "| what | measured | target |",
-        "|---|---:|---:|",
-        *(f"| {row.name} | {row.value} | {row.target} |" for row in rows(report)),
+        *markdown_table(HEAD, rows(report)),
     ]
     if any(isinstance(section, dict) and "overhead" in section for section in report.values()):
         lines += ["", OVERHEAD]
     for name, section in report.items():
         if isinstance(section, dict) and section.get("stages_ms"):
-            lines += [
-                "",
-                f"## Stages of {name}, ms",
-                "",
-                "| stage | p50 | p95 |",
-                "|---|---:|---:|",
-            ]
-            for stage, spread in section["stages_ms"].items():
-                lines.append(f"| {stage} | {spread['p50']:.2f} | {spread['p95']:.2f} |")
+            taken = section["stages_ms"].items()
+            cells = [(stage, f"{one['p50']:.2f}", f"{one['p95']:.2f}") for stage, one in taken]
+            lines += ["", f"## Stages of {name}, ms", ""]
+            lines += markdown_table(("stage", "p50", "p95"), cells)
     if "memory_after" in report:
-        lines += [
-            "",
-            "## Processes after",
-            "",
-            "| process | PSS MiB | RSS MiB |",
-            "|---|---:|---:|",
-        ]
-        for one in report["memory_after"]["processes"]:
-            lines.append(f"| {one['name']} | {one['pss_mib']} | {one['rss_mib']} |")
+        parts = ("name", "pss_mib", "rss_mib")
+        found = report["memory_after"]["processes"]
+        sizes = [[str(one[part]) for part in parts] for one in found]
+        lines += ["", "## Processes after", ""]
+        lines += markdown_table(("process", "PSS MiB", "RSS MiB"), sizes)
     if "index_delay" in report:
         lines += ["", "## Indexing delay", "", report["index_delay"]["method"]]
     return "\n".join(lines) + "\n"

@@ -8,6 +8,7 @@ compared, but those that the manifest lists as made anew, and so is what a searc
 codes: 0 all is as it was, 2 bad arguments, 3 something differs.
 """
 
+import argparse
 import asyncio
 import io
 import operator
@@ -17,16 +18,17 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import WriteScope
 from rayapp.portability.rules.collections import BY_NAME
 from rayapp.portability.rules.kinds import Kind, Origin
-from tests.bench.arguments import bench_parser, positive
-from tests.bench.ending import DONE, WITH_FAILURES, exit_code_of
+from tests.bench.arguments import positive
 from tests.bench.erasure_proof import MEMORY, Stack, erase, stack
 from tests.bench.portability import Table, conversations
 from tests.bench.texts import facts
@@ -187,16 +189,21 @@ async def prove(folder: Path, memories: int, users: int, questions: int) -> bool
     return not other and equal == questions
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = bench_parser("round_trip", __doc__, out=False)
-    parser.add_argument("--memories", type=positive, default=100_000)
-    parser.add_argument("--users", type=positive, default=1_000)
-    parser.add_argument("--questions", type=positive, default=500)
-    given = parser.parse_args(argv)
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("tests.bench.round_trip", __doc__, out=False)
+    made.add_argument("--memories", type=positive, default=100_000)
+    made.add_argument("--users", type=positive, default=1_000)
+    made.add_argument("--questions", type=positive, default=500)
+    return made
+
+
+def _run(given: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="rayapp-trip-") as name:
         same = asyncio.run(prove(Path(name), given.memories, given.users, given.questions))
     return DONE if same else WITH_FAILURES
 
 
+main = partial(run_command, parser, _run)
+
 if __name__ == "__main__":
-    sys.exit(exit_code_of(main))
+    sys.exit(main())

@@ -31,10 +31,11 @@ from pymongo import MongoClient
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.core.errors import DependencyDown
 from rayapp.search.rules.evaluation import percentile
-from tests.bench.arguments import bench_parser, not_negative, positive
-from tests.bench.ending import DONE, run_bench
+from tests.bench.arguments import not_negative, positive
 from tests.bench.search_rig import SearchRig, fill, search_rig
 from tests.bench.stage_cpu import StageCpu
 from tests.bench.texts import facts
@@ -48,7 +49,7 @@ TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("search_profile", __doc__)
+    made = command_parser("tests.bench.search_profile", __doc__)
     made.add_argument("--memories", type=positive, default=20_000)
     made.add_argument("--users", type=positive, default=200)
     made.add_argument("--requests", type=positive, default=1_000)
@@ -255,15 +256,13 @@ async def _functions(rig: SearchRig, calls: Sequence[Any], arguments: argparse.N
 
 def _run(arguments: argparse.Namespace) -> int:
     report = uvloop.run(run(arguments))
-    if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+    put_json(arguments.out, report)
     for table in tables(report):
         Console().print(table)
     return DONE
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

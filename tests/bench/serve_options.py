@@ -19,21 +19,24 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, command_parser, run_command
 from rayapp.core.errors import DependencyDown
+from rayapp.local.cli.output import markdown_table, number_table
 from rayapp.serve.environment import PORT_NAMES, local_environment
 from tests.bench.arguments import positive_number
 from tests.bench.closed_loop import drive_all
-from tests.bench.ending import DONE, exit_code_of
 from tests.bench.wire import Call
 
 ROUTES = ("/echo", "/hop")
 CLIENTS = (1, 8)
+HEAD = ("route", "clients", "p50 ms before", "after", "requests/s before", "after")
 WARM_S = 1.0
 READY = "ready"  # what the child prints when it serves
 STOP_LIMIT_S = 60.0
@@ -147,19 +150,11 @@ def _child(port: int, folder: str) -> None:
 
 
 def table(before: Sequence[Measured], after: Sequence[Measured]) -> Table:
-    made = Table(title="Ray Serve, before and after the options", title_justify="left")
-    for name in ("route", "clients", "p50 ms before", "after", "requests/s before", "after"):
-        made.add_column(name, justify="left" if name == "route" else "right")
-    for cells in _cells(before, after):
-        made.add_row(*cells)
-    return made
+    return number_table("Ray Serve, before and after the options", HEAD, _cells(before, after))
 
 
 def markdown(before: Sequence[Measured], after: Sequence[Measured]) -> str:
-    head = "| route | clients | p50 ms before | after | requests/s before | after |"
-    lines = [head, "|---|---:|---:|---:|---:|---:|"]
-    lines += ["| " + " | ".join(cells) + " |" for cells in _cells(before, after)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(markdown_table(HEAD, _cells(before, after))) + "\n"
 
 
 def _cells(before: Sequence[Measured], after: Sequence[Measured]) -> list[list[str]]:
@@ -176,22 +171,21 @@ def _cells(before: Sequence[Measured], after: Sequence[Measured]) -> list[list[s
     ]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
+def parser() -> argparse.ArgumentParser:
+    made = command_parser("tests.bench.serve_options", __doc__, out=False)
+    made.add_argument(
         "--seconds", type=positive_number, default=5.0, help="length of each measurement"
     )
-    parser.add_argument("--out", type=Path, help="Markdown report")
-    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", default="", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.child is not None:
-        _child(arguments.child, arguments.folder)
-        return DONE
-    return exit_code_of(lambda: _run(arguments))
+    made.add_argument("--out", type=Path, help="Markdown report")
+    made.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    made.add_argument("--folder", default="", help=argparse.SUPPRESS)
+    return made
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.child is not None:
+        _child(arguments.child, arguments.folder)
+        return DONE
     console = Console()
     started = time.monotonic()
     before = measure({}, arguments.seconds)
@@ -203,6 +197,8 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.out.write_text(markdown(before, after), encoding="utf-8")
     return DONE
 
+
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

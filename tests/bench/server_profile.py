@@ -23,22 +23,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import orjson
 import uvloop
 from rich.console import Console
 
+from jobs.ending import DONE, command_parser, run_command
+from jobs.suites.outputs import put_json
 from rayapp.client.progress import Bar, Progress
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import QdrantSettings
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import ScoredPoint, SubQuery
+from rayapp.local.cli.output import report_console
 from rayapp.search.rules.evaluation import TOP, percentile
 from rayapp.storage.qdrant import server_convert as convert
 from rayapp.storage.qdrant.errors import qdrant_errors
 from rayapp.storage.qdrant.predicate import Predicate, count_predicate, predicate_of
 from tests.bench import server_points
-from tests.bench.arguments import bench_parser, not_negative, positive
-from tests.bench.ending import DONE, run_bench
+from tests.bench.arguments import not_negative, positive
 from tests.bench.search_profile import cpu_of
 from tests.bench.server_builds import (
     ALIAS,
@@ -59,7 +60,6 @@ USUAL = ("exact", "hnsw", "int8")
 LEAST_EACH = 10  # items of a user, so that a search has something to choose from
 MANY = 8  # clients of the second throughput
 WARM = 20  # questions asked before those that are timed
-FILE_WIDTH = 120  # columns of a table that goes into a file
 
 Ask = Callable[[server_points.Question], Awaitable[list[list[str]]]]
 
@@ -71,7 +71,7 @@ class Timed:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("server_profile", __doc__)
+    made = command_parser("tests.bench.server_profile", __doc__)
     made.add_argument("--items", type=positive, default=20_000)
     made.add_argument("--users", type=positive, default=200)
     made.add_argument("--queries", type=positive, default=300, help="questions per audience")
@@ -236,14 +236,8 @@ async def measure(arguments: argparse.Namespace, console: Console) -> dict[str, 
                         "pss_mib": pss_mib(one.pid),
                     }
                 # After each build: a run that is ended early keeps what it has measured.
-                _save(arguments.out, report)
+                put_json(arguments.out, report)
     return report
-
-
-def _save(out: Path | None, report: dict[str, Any]) -> None:
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
 
 def _about(arguments: argparse.Namespace, corpus: server_points.Corpus) -> dict[str, Any]:
@@ -266,9 +260,7 @@ def _about(arguments: argparse.Namespace, corpus: server_points.Corpus) -> dict[
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.items < LEAST_EACH * arguments.users:
         raise ConfigError(f"Pass at least {LEAST_EACH} --items for each of --users.")
-    console = Console(markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = FILE_WIDTH
+    console = report_console()
     report = uvloop.run(measure(arguments, console))
     for table in tables(report):
         console.print(table)
@@ -277,7 +269,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,6 +5,8 @@ from typing import Any
 
 from rich.table import Table
 
+from rayapp.local.cli.output import number_table
+
 # Scores that differ by less are equal: engines sum the same products in another order.
 TIE = 1e-5
 # Columns of one client alone.
@@ -41,17 +43,12 @@ def tables(report: dict[str, Any]) -> Iterator[Table]:
 
 
 def _costs(report: dict[str, Any]) -> Table:
-    made = _table(
+    made = number_table(
         f"{report['items']:,} memories of {report['users']:,} users,"
         f" {report['heavy']:,} of a heavy one; {report['dims']} dimensions",
         (
-            "build",
-            "load s",
-            "then wait s",
-            "server CPU s",
-            "indexed vectors",
-            "segments",
-            "PSS MiB",
+            *("build", "load s", "then wait s", "server CPU s"),
+            *("indexed vectors", "segments", "PSS MiB"),
         ),
     )
     for name, build in report["builds"].items():
@@ -74,7 +71,7 @@ def _costs(report: dict[str, Any]) -> Table:
 
 def _dense(report: dict[str, Any]) -> Table:
     many = report["clients"]
-    made = _table(
+    made = number_table(
         f"Dense sub-query, best {report['top']}",
         ("search", "of", "recall", *SPEED, f"1/s of {many}"),
     )
@@ -87,7 +84,7 @@ def _dense(report: dict[str, Any]) -> Table:
 
 def _search(report: dict[str, Any]) -> Table:
     many = report["clients"]
-    made = _table(
+    made = number_table(
         "A search's call: dense and bm25 of five tiers",
         ("build", "of", "same ids", *SPEED, f"1/s of {many}", "x embedded"),
     )
@@ -108,13 +105,6 @@ def _speed(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['per_s']:.0f}",
         f"{row['per_s_many']:.0f}",
     )
-
-
-def _table(title: str, names: Sequence[str]) -> Table:
-    made = Table(title=title, title_justify="left")
-    for at, name in enumerate(names):
-        made.add_column(name, justify="right" if at else "left")
-    return made
 
 
 def without_graph(report: dict[str, Any]) -> list[str]:

@@ -22,16 +22,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from jobs.ending import DONE, command_parser, run_command
 from jobs.suites.beam import FILE, LONGEST, NAME, PERSON
 from jobs.suites.suite import read_json, rows_of
 from rayapp.assistant.context.rules.prompt_block import TITLES
 from rayapp.client import Memory, MemoryClient
 from rayapp.client.progress import Progress, wait_indexed
+from rayapp.local.cli.output import number_table
 from rayapp.memory.item import SourceType
 from rayapp.memory.tiers import Tier
 from rayapp.wire.memories import SourceBody
-from tests.bench.arguments import bench_parser
-from tests.bench.ending import DONE, run_bench
 from tests.support.blocks import parse_lines
 
 STANDING = ("instruction_following", "preference_following")
@@ -42,7 +42,7 @@ Counts = dict[tuple[str, str], list[int]]
 
 
 def parser() -> argparse.ArgumentParser:
-    made = bench_parser("standing", __doc__, out=False)
+    made = command_parser("tests.bench.standing", __doc__, out=False)
     made.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
     made.add_argument("--url", required=True, help="service")
     made.add_argument("--lines", action="store_true", help="print what stands of each chat")
@@ -101,9 +101,8 @@ async def measured(arguments: argparse.Namespace, console: Console) -> Counts:
 
 
 def table(counts: Counts) -> Table:
-    made = Table(title="Evidence in the context block, BEAM")
-    for name in ("chats", "ability", "questions", "in block", "among instructions"):
-        made.add_column(name)
+    heads = ("chats", "ability", "questions", "in block", "among instructions")
+    made = number_table("Evidence in the context block, BEAM", heads, words=2)
     for (half, ability), (asked, block, section) in sorted(counts.items()):
         shares = (f"{block / asked:.3f}", f"{section / asked:.3f}")
         made.add_row(half, ability, str(asked), *shares)
@@ -116,7 +115,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-main = partial(run_bench, parser, _run)
+main = partial(run_command, parser, _run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from jobs.ending import BAD_ARGUMENTS
 from rayapp.core.errors import ConfigError
 from tests.bench import encoder
 from tests.bench.encoder import parser, ready, tables
 from tests.bench.encoder_gateways import _spread
 from tests.bench.encoder_model import mixed_lengths, trained_tokenizer
 from tests.bench.encoder_work import LONGEST, Work, works
-from tests.bench.ending import BAD_ARGUMENTS
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jobs.ending import DEPENDENCY_AWAY, exit_code_of
 from tests.bench import closed_loop, phases
 from tests.bench.batch_store import batch_calls, batch_store
 from tests.bench.closed_loop import knee, spread
 from tests.bench.delay import Sample, index_delays
-from tests.bench.ending import DEPENDENCY_AWAY, exit_code_of
 from tests.bench.load import failed, main, parser
 from tests.bench.phases import Load
 from tests.bench.processes import pss_bytes

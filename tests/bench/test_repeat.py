@@ -5,8 +5,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jobs.ending import BAD_ARGUMENTS, DONE, WITH_FAILURES
 from tests.bench import repeat
-from tests.bench.ending import BAD_ARGUMENTS, DONE, WITH_FAILURES
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="a.b" name="good" time="1.5"/>

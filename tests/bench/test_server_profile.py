@@ -16,6 +16,7 @@ from qdrant_client import AsyncQdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException
 from rich.console import Console
 
+from jobs.ending import BAD_ARGUMENTS, DEPENDENCY_AWAY, DONE, exit_code_of
 from rayapp.client.progress import Progress
 from rayapp.core.errors import IndexDown
 from rayapp.core.vectors import SparseVector
@@ -24,7 +25,6 @@ from rayapp.index.records import IndexPoint
 from rayapp.memory.tiers import CORE_TIERS
 from rayapp.storage.qdrant.server import QdrantServerIndex
 from tests.bench import server_points, server_profile
-from tests.bench.ending import BAD_ARGUMENTS, DEPENDENCY_AWAY, DONE, exit_code_of
 from tests.bench.server_builds import BUILDS, HNSW_M, Built, load, sooner
 from tests.bench.server_profile import dense_ask
 from tests.bench.server_report import agreement, recall, tables, without_graph

@@ -10,7 +10,7 @@ import symtable
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -20,7 +20,6 @@ from rich.text import Text
 import jobs
 from rayapp.client.discovery import key_advice, read_key
 from rayapp.core.errors import ConfigError, DependencyDown, RayappError
-from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import Settings
 from rayapp.local.cli.documents import documents
 from rayapp.local.cli.imports import import_
@@ -31,6 +30,7 @@ from rayapp.local.cli.memories import (
     recent,
     retention,
     search,
+    settings_in,
     shared_options,
     typed_command,
 )
@@ -301,8 +301,7 @@ def job(
 
 
 def settings_of(data_dir: Path | None, profile: str | None = None) -> Settings:
-    overrides: dict[str, Any] = {"data": {"dir": data_dir}} if data_dir else {}
-    return stack.without_own_cluster(load_settings(profile, overrides=overrides))
+    return stack.without_own_cluster(settings_in(data_dir, profile))
 
 
 def main() -> None:

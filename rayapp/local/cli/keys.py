@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from rayapp.core.errors import ConfigError
-from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import Settings
+from rayapp.local.cli.memories import DataDir, settings_in
 from rayapp.local.cli.output import console, table_of
 from rayapp.local.stack.stack import attach
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 keys = typer.Typer(no_args_is_help=True, help="API keys: random, shown once, stored as a hash.")
 T = TypeVar("T")
 
-DataDir = Annotated[Path | None, typer.Option(help="Data directory (default: .rayapp).")]
 Org = Annotated[str | None, typer.Option(help="Tenant that it belongs to (default: none).")]
 Scopes = Annotated[list[str], typer.Option("--scope", help="read, write or admin; repeat it.")]
 
@@ -107,5 +106,5 @@ def _with_service(data_dir: Path | None, work: Callable[[ApiKeyService], Awaitab
 
 def _settings(data_dir: Path | None) -> Settings:
     """Those of the environment when they name a database, else those of the running stack."""
-    settings = load_settings(overrides={"data": {"dir": data_dir}} if data_dir else None)
+    settings = settings_in(data_dir)
     return settings if settings.mongo.uri else attach(settings.data.dir)

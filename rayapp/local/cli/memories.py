@@ -18,6 +18,7 @@ from rayapp.client.calls import explained
 from rayapp.client.discovery import key_advice, read_key
 from rayapp.core.errors import ConfigError, Forbidden, Unauthorized
 from rayapp.core.settings.load import load_settings
+from rayapp.core.settings.model import Settings
 from rayapp.local.cli.output import console, table_of
 from rayapp.local.stack import stack
 from rayapp.memory.tiers import TIER_POLICY, Tier, parse_tier
@@ -147,6 +148,11 @@ def retention(
         console.print("The time was up; run it again for the rest.")
 
 
+def settings_in(data_dir: Path | None, profile: str | None = None) -> Settings:
+    """Those of the environment, for this data directory."""
+    return load_settings(profile, overrides={"data": {"dir": data_dir}} if data_dir else None)
+
+
 @contextmanager
 def client_of(
     data_dir: Path | None, user: str | None, key_file: Path | None
@@ -155,8 +161,7 @@ def client_of(
 
     Raises ConfigError: no stack runs, a key is asked for and none was given, or it cannot be read.
     """
-    folder = load_settings(overrides={"data": {"dir": data_dir}} if data_dir else None).data.dir
-    url = stack.url_of(folder)
+    url = stack.url_of(settings_in(data_dir).data.dir)
     try:
         with SyncMemoryClient(url, user_id=user, api_key=read_key(key_file)) as client:
             yield client

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 from rich.console import Console
@@ -26,12 +26,33 @@ def report_console() -> Console:
     return made
 
 
-def table_of(*columns: str) -> Table:
+def table_of(*columns: str, title: str | None = None) -> Table:
     """An empty table whose cells wrap when the terminal is narrow."""
-    table = Table()
+    table = Table(title=title, title_justify="left")
     for name in columns:
         table.add_column(name, overflow="fold")
     return table
+
+
+def number_table(
+    title: str, columns: Iterable[str], rows: Iterable[Sequence[str]] = (), *, words: int = 1
+) -> Table:
+    """The first `words` columns hold words, the others numbers."""
+    table = Table(title=title, title_justify="left")
+    for at, name in enumerate(columns):
+        table.add_column(name, justify="left" if at < words else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def markdown_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1
+) -> list[str]:
+    """The same as lines of Markdown."""
+    ruler = "|" + "---|" * words + "---:|" * (len(columns) - words)
+    head, *lines = (f"| {' | '.join(row)} |" for row in (columns, *rows))
+    return [head, ruler, *lines]
 
 
 LINE_EVERY_S = 5.0  # of silence at most, where the output is no terminal

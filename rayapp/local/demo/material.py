@@ -10,7 +10,7 @@ import yaml
 
 from jobs.suites.heq import load_heq
 from jobs.suites.locomo import HEADLINE, load_locomo
-from jobs.suites.suite import Corpus, Question
+from jobs.suites.suite import Corpus, Question, spread
 from rayapp.client import Memory
 
 
@@ -112,9 +112,10 @@ def from_data(data: Path) -> Material:
     dialogue, paragraphs = load_locomo(data).corpora[0], load_heq(data).corpora[0]
     scored = [q for q in dialogue.questions if q.category in HEADLINE]
     answerable = [q for q in paragraphs.questions if q.gold]
+    # Evenly spaced, so that the choice flatters nobody.
     questions = [
-        *_questions(_spread(scored), f"{dialogue.name}:"),
-        *_questions(_spread(answerable), ""),
+        *_questions(spread(scored, QUESTIONS_PER_SET), f"{dialogue.name}:"),
+        *_questions(spread(answerable, QUESTIONS_PER_SET), ""),
     ]
     return Material(
         title=f"LoCoMo {dialogue.name} and the HeQ paragraphs",
@@ -138,12 +139,6 @@ def _memories(corpus: Corpus, tier: str, prefix: str) -> list[Memory]:
         )
         for document in corpus.documents
     ]
-
-
-def _spread(questions: Sequence[Question]) -> list[Question]:
-    """Evenly spaced, so that the choice flatters nobody."""
-    count = min(QUESTIONS_PER_SET, len(questions))
-    return [questions[index * len(questions) // count] for index in range(count)]
 
 
 def _questions(questions: Sequence[Question], prefix: str) -> list[DemoQuestion]:

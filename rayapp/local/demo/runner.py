@@ -5,6 +5,7 @@ from collections import Counter
 
 from rich.console import Console
 
+from jobs.ending import BAD_ARGUMENTS, DEPENDENCY_AWAY, DONE, WITH_FAILURES
 from rayapp.client import MemoryClient
 from rayapp.client.calls import explained
 from rayapp.client.discovery import key_advice
@@ -17,7 +18,6 @@ BATCH_ITEMS = 50  # small enough for the bar to move, large enough to be one qui
 # It acts for a user of its own, and looks at the backlog of the index.
 DEMO_KEY = "demo --user demo --scope admin"
 RESULTS = 10  # hits asked per question
-DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 
 
 async def run(

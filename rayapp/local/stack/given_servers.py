@@ -49,7 +49,6 @@ def mongodb(uri: str) -> Check:
 
 
 def cache(url: str) -> Check:
-    """PING."""
     name, where = "cache", shown(url)
     try:
         client = Redis.from_url(

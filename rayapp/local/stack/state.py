@@ -41,7 +41,6 @@ class StackState(BaseModel):
 
     @property
     def running(self) -> bool:
-        """True while the supervisor lives."""
         return self.supervisor.find() is not None
 
     def living(self) -> list[ProcessRef]:

@@ -143,7 +143,7 @@ def test_a_full_disk_leaves_the_report_before(
 def test_a_name_that_is_too_long_is_a_bad_argument(tmp_path: Path) -> None:
     for path in (tmp_path / ("x" * 300), tmp_path / ("x" * 300) / "r.json"):
         with pytest.raises(ConfigError, match="name another path"):
-            check_files([path])
+            check_files(path)
 
 
 def test_any_other_refusal_of_the_machine_is_one_sentence(

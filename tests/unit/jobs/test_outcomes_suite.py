@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
+from jobs.suites import outcomes_report
 from jobs.suites.locomo import FILE as LOCOMO
 from jobs.suites.outcomes import FLOOD, OutcomesRun, OutcomesSuite, load_outcomes
-from jobs.suites.outcomes_report import outcomes_line, outcomes_report
 from jobs.suites.runner import RunOptions
 from jobs.suites.scenarios import ADVERSARIAL, load_contradictions
 from rayapp.client import BacklogView, BatchResult, Memory, MemoryClient, SearchReply
@@ -115,8 +115,8 @@ async def test_a_refused_memory_is_a_failure_in_every_form_it_is_in(data: Path) 
     users = Counter(line.split("-")[2] for line in done.rejected)
     assert users == {"pair": 1, "pooled": 1, "c": 1}  # the last one is a user of LoCoMo
     assert done.failures == 3
-    assert outcomes_report(done)["rejected"] == done.rejected
-    assert "3 were refused" in outcomes_line(done)
+    assert outcomes_report.report(done)["rejected"] == done.rejected
+    assert "3 were refused" in outcomes_report.line(done)
 
 
 async def test_an_order_that_sabotage_turned_is_a_failure(data: Path) -> None:

@@ -9,14 +9,8 @@ import httpx
 import pytest
 from rich.console import Console
 
+from jobs.suites import precision_report
 from jobs.suites.precision import WAYS, CaseResult, Context, PrecisionRun, PrecisionSuite, verdict
-from jobs.suites.precision_report import (
-    precision_line,
-    precision_markdown,
-    precision_report,
-    precision_rows,
-    precision_tables,
-)
 from jobs.suites.precision_set import BELIEFS, CASES, Prelude, Wanted, load_precision
 from jobs.suites.runner import RunOptions
 from rayapp.api.app import create_api
@@ -131,14 +125,18 @@ async def test_the_report_tells_ids_and_reasons_and_no_text(data: Path) -> None:
             case_id="bad", category="c", way="named", active=True, reason="relevant lacks redis"
         )
     )
-    report = json.dumps(precision_report(done)) + precision_markdown(done) + precision_line(done)
+    report = (
+        json.dumps(precision_report.report(done))
+        + precision_report.markdown(done)
+        + precision_report.line(done)
+    )
     assert "relevant lacks redis" in report
     assert "4 of 5 cases" in report
     for row in (*SEED, *ASKED):
         text = row.get("content") or row.get("query")
         assert not text or " " not in text or text not in report
-    assert len(precision_tables(done)) == 2
-    assert {row.part for row in precision_rows(done)} >= {"named active", "named empty"}
+    assert len(precision_report.tables(done)) == 2
+    assert {row.part for row in precision_report.rows(done)} >= {"named active", "named empty"}
 
 
 async def test_a_limit_takes_cases_from_the_whole_set(data: Path) -> None:

@@ -25,7 +25,7 @@ ANSWERS = [
 
 
 def test_the_gain_of_the_reranker_is_the_mean_of_differences() -> None:
-    made = json.loads(rerank_report.as_json({"one": ANSWERS}, "m", "default"))
+    made = rerank_report.report_of({"one": ANSWERS}, "m", "default")
     assert (made["model"], made["recipe"]) == ("m", "default")
     row = made["sets"]["one"]
     assert row["questions"] == 2

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobs.suites import outcomes_report, report
 from jobs.suites.ablation import ablation_line, ablation_markdown, compare_variants, idle, variants
 from jobs.suites.compare import TOLERANCE, beyond_chance, compare
 from jobs.suites.gate import gate, gate_line, gate_markdown, gate_report, read_committed
 from jobs.suites.golden import Golden, data_hashes, read_golden, replace_texts, write_golden
 from jobs.suites.locomo import session_of
 from jobs.suites.outcomes import JUDGED_LEVEL, FormRun, OutcomesRun, Sabotage, ScenarioRanks
-from jobs.suites.outcomes_report import outcomes_rows
 from jobs.suites.picture import picture
-from jobs.suites.rows import SHOWN, Headline, Ranks, Row, headlines, measures, suite_rows
+from jobs.suites.rows import SHOWN, Headline, Ranks, Row, headlines, measures
 from jobs.suites.runner import Answered, RunOptions, SuiteRun
 from jobs.suites.searched import Searched
 from jobs.suites.suite import Corpus, Question, Suite, spread
@@ -340,7 +340,7 @@ def test_outcomes_are_judged_after_a_few_of_them() -> None:
         for level, rank in ((0, 3), (JUDGED_LEVEL, 1))
     ]
     run = OutcomesRun(forms=[FormRun("pooled", placed)])
-    (one,) = outcomes_rows(run)
+    (one,) = outcomes_report.rows(run)
     assert (one.part, one.question_id, one.lang) == ("pooled", "he-1", "he")
     assert list(one.shown.values()) == [1.0]
 
@@ -361,7 +361,7 @@ def test_sessions_and_confidence_are_parts_of_their_own() -> None:
         Answered(question=question, corpus="c", ranked=("D1:7", "D2:1"), floor=(), confidence=label)
         for question, label in ((asked, "high"), (adversarial, "medium"), (nothing, "medium"))
     ]
-    rows = {one.key: one for one in suite_rows(SuiteRun(suite, answered=answered))}
+    rows = {one.key: one for one in report.rows(SuiteRun(suite, answered=answered))}
     assert rows["categories 1-4", "c:0"].ranks == (None, 2)
     assert rows["category 5", "c:1"].ranks == (None,)
     assert rows["sessions", "c:0"].values == {"R@10": 1.0}

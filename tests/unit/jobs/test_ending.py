@@ -1,11 +1,11 @@
-"""How benches end: one sentence and the documented code for what a user can mend."""
+"""How commands end: one sentence and the documented code for what a user can mend."""
 
 import asyncio
 
 import pytest
 
+from jobs.ending import BAD_ARGUMENTS, DEPENDENCY_AWAY, exit_code_of
 from rayapp.core.errors import ConfigError, DependencyDown, Overloaded, RayappError
-from tests.bench.ending import BAD_ARGUMENTS, DEPENDENCY_AWAY, exit_code_of
 
 AWAY, WRONG = DependencyDown("It is away."), ConfigError("It is wrong.")
 

@@ -1,15 +1,33 @@
-"""How a bench ends: its exit codes, and every error that a user can mend as one plain sentence."""
+"""A command from its options to its exit code; what a user can mend is one plain sentence."""
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from rayapp.core.errors import RayappError
 
 DONE, BAD_ARGUMENTS, WITH_FAILURES, DEPENDENCY_AWAY = 0, 2, 3, 4
 
 
-def run_bench(
+def command_parser(module: str, doc: str | None, *, out: bool = True) -> ArgumentParser:
+    """Of `python -m <module>`, with `--out` for its report unless it has its own."""
+    made = ArgumentParser(
+        prog=f"python -m {module}", description=doc, formatter_class=RawDescriptionHelpFormatter
+    )
+    if out:
+        made.add_argument("--out", type=Path, help="JSON report")
+    return made
+
+
+def positive(text: str) -> int:
+    """The `type` of an argument that counts."""
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
+
+
+def run_command(
     parser: Callable[[], ArgumentParser],
     run: Callable[[Namespace], int],
     argv: Sequence[str] | None = None,
@@ -23,7 +41,7 @@ def exit_code_of(work: Callable[[], int]) -> int:
     """The code that `work` returns, or that of the error that ended it, which is printed.
 
     Tasks that fail together raise a group: its first error is told. Any other error is a bug of
-    the bench and leaves with its traceback.
+    the command and leaves with its traceback.
     """
     try:
         return work()
