@@ -51,10 +51,10 @@ class Explainer:
         ranked = await self.service.ranked(prepared, gathered, deadline, trace)
         kept = self.service.distinct(prepared, ranked)
         collapsed = _collapsed(kept, ranked, item)
-        shown = bool(collapsed) or _in_page(_position(kept, ranked, item), prepared)
+        place = _position(kept, ranked, item)
+        shown = bool(collapsed) or _in_page(place, prepared)
         stages += [*_placed(ranked, item, prepared, kept=shown), *collapsed]
         lost = next((stage.stage for stage in stages if not stage.kept), None)
-        place = _position(kept, ranked, item)
         return Explanation(
             memory_id=item.memory_id,
             query=query.query,
@@ -148,17 +148,12 @@ def _collapsed(
 
 def _position(kept: Sequence[Kept], ranked: Sequence[Ranked], item: MemoryItem) -> int | None:
     """Among what is shown: collapsed twins take no place."""
-    for position, one in enumerate(kept, start=1):
-        if ranked[one.index].item.memory_id == item.memory_id:
-            return position
-    return None
+    return _place([ranked[one.index] for one in kept], item)
 
 
-def _place(ranked: list[Ranked], item: MemoryItem) -> int | None:
-    for place, one in enumerate(ranked, start=1):
-        if one.item.memory_id == item.memory_id:
-            return place
-    return None
+def _place(ranked: Sequence[Ranked], item: MemoryItem) -> int | None:
+    ids = (one.item.memory_id for one in ranked)
+    return next((place for place, name in enumerate(ids, 1) if name == item.memory_id), None)
 
 
 def _parts(summary: ScoreSummary, place: int, prepared: Prepared) -> dict[str, float]:

@@ -10,7 +10,7 @@ import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -120,29 +120,20 @@ class _Building:
         return self.task.result() if self.task.done() else None
 
 
+@dataclass(eq=False)
 class ResidentViews:
     """LRU of `UserView` by bytes. Of one event loop."""
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        changes: ChangeLog,
-        graphs: GraphStore,
-        index: VectorIndex,
-        analyser: Analyser,
-        *,
-        schema: IndexSchema,
-        runtime: Runtime,
-    ) -> None:
-        self._store = store
-        self._changes = changes
-        self._graphs = graphs
-        self._index = index
-        self._analyser = analyser
-        self.schema = schema
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._settings = runtime.settings
+    store: MemoryStore
+    changes: ChangeLog
+    graphs: GraphStore
+    index: VectorIndex
+    analyser: Analyser
+    _: KW_ONLY
+    schema: IndexSchema
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
         self._users: OrderedDict[str, _Held] = OrderedDict()
         self._building: dict[str, _Building] = {}
         self._cold: dict[str, float] = {}
@@ -157,7 +148,7 @@ class ResidentViews:
         """
         if not self._serves(scope, where):
             return None
-        limit = deadline.limit(self._settings.mongo.timeout_s)
+        limit = deadline.limit(self.runtime.settings.mongo.timeout_s)
         try:
             async with trace.stage("view"), asyncio.timeout(limit):
                 view = await self._current(scope.user_id)
@@ -167,7 +158,7 @@ class ResidentViews:
             raise
         except DependencyDown:
             view = None
-        self._metrics.count("views", kind="index" if view is None else "view")
+        self.runtime.metrics.count("views", kind="index" if view is None else "view")
         return view
 
     def last_seen(self, scope: ReadScope, where: ItemFilter) -> Seen | None:
@@ -185,7 +176,7 @@ class ResidentViews:
     def _serves(self, scope: ReadScope, where: ItemFilter) -> bool:
         """A past state and shared open data are asked of the index."""
         return (
-            self._settings.search.resident_bytes > 0
+            self.runtime.settings.search.resident_bytes > 0
             and not scope.include_shared
             and scope.user_id != SYSTEM_USER
             and where.statuses == (Status.ACTIVE,)
@@ -193,7 +184,7 @@ class ResidentViews:
         )
 
     async def _current(self, user_id: str) -> UserView | None:
-        now = self._clock.monotonic()
+        now = self.runtime.clock.monotonic()
         held = self._users.get(user_id)
         if held is None or now - held.asked > IDLE_S or now - held.built > AGE_S:
             self._users.pop(user_id, None)
@@ -210,7 +201,7 @@ class ResidentViews:
         """Whether the view has all that the store says; what is new to it is read."""
         if held.behind is not None:
             return False
-        look = await self._changes.since(user_id, held.until, MOST_CHANGES)
+        look = await self.changes.since(user_id, held.until, MOST_CHANGES)
         if held.behind is not None:  # begun meanwhile: it would be waited for
             return False
         fresh = [
@@ -261,10 +252,10 @@ class ResidentViews:
         """For some seconds the index answers, before the view is made anew."""
         if self._users.get(user_id) is held:
             del self._users[user_id]
-        self._cold[user_id] = self._clock.monotonic() + RETRY_S
+        self._cold[user_id] = self.runtime.clock.monotonic() + RETRY_S
 
     def _may_be_under_way(self, change: Change, look: Changes) -> bool:
-        return not change.done and change.at > self._changes.before(look.until, SETTLE_S)
+        return not change.done and change.at > self.changes.before(look.until, SETTLE_S)
 
     async def _first(self, user_id: str, now: float) -> _Held | None:
         """Of a user that is not held; None: it is not made in the time that a search waits."""
@@ -286,7 +277,7 @@ class ResidentViews:
         held = None
         try:
             scope = ReadScope(user_id, include_shared=False)
-            if await self._store.count(scope, ItemFilter(include_attached=True)) > SMALL:
+            if await self.store.count(scope, ItemFilter(include_attached=True)) > SMALL:
                 large.set()
                 await asyncio.sleep(LATER_S)
             async with self._builds:
@@ -298,7 +289,7 @@ class ResidentViews:
         if held is None:
             if len(self._cold) > MOST_COLD:
                 self._cold.clear()
-            again = self._clock.monotonic() + RETRY_S
+            again = self.runtime.clock.monotonic() + RETRY_S
             self._cold[user_id] = max(again, self._cold.get(user_id, 0.0))
         else:
             self._cold.pop(user_id, None)
@@ -307,18 +298,18 @@ class ResidentViews:
         return held
 
     async def _made(self, user_id: str) -> _Held | None:
-        now = self._clock.monotonic()
+        now = self.runtime.clock.monotonic()
         # From index keys alone: a user is not read in vain every few seconds of an import.
-        if await self._store.waiting(user_id) > MOST_WAITING:
+        if await self.store.waiting(user_id) > MOST_WAITING:
             return None
         # Before the items: what is written in between is read again.
-        look = await self._changes.since(user_id, None, MOST_CHANGES)
+        look = await self.changes.since(user_id, None, MOST_CHANGES)
         if len(self._young(look)) > MOST_POINTS:
             return None
-        most = self._settings.search.resident_max_items
+        most = self.runtime.settings.search.resident_max_items
         scope = ReadScope(user_id, include_shared=False)
         items, empty = await asyncio.gather(
-            self._store.searchable(scope, most), self._graphs.is_empty(scope)
+            self.store.searchable(scope, most), self.graphs.is_empty(scope)
         )
         if items is None:
             self._cold[user_id] = now + LARGE_S
@@ -338,7 +329,7 @@ class ResidentViews:
 
     async def _apply(self, held: _Held, user_id: str, points: Set[str]) -> bool:
         """Read again what changed; False when the index does not have what the store says."""
-        found = await self._store.by_points(ReadScope(user_id, include_shared=False), list(points))
+        found = await self.store.by_points(ReadScope(user_id, include_shared=False), list(points))
         living = {item.point_id: item for item in found if item.status is Status.ACTIVE}
         same, other = [], []
         for point_id, item in living.items():
@@ -384,7 +375,7 @@ class ResidentViews:
     async def _points(self, items: Sequence[MemoryItem]) -> dict[str, list[StoredPoint]]:
         """The points of the passages of each item that has all of them."""
         keys = (VECTOR_HASH, PASSAGES)
-        firsts = await self._index.retrieve(
+        firsts = await self.index.retrieve(
             [item.point_id for item in items], with_vectors=True, keys=keys
         )
         others = [
@@ -394,7 +385,7 @@ class ResidentViews:
         ]
         found = {point.point_id: point for point in firsts}
         for begin in range(0, len(others), BATCH):
-            more = await self._index.retrieve(
+            more = await self.index.retrieve(
                 others[begin : begin + BATCH], with_vectors=True, keys=keys
             )
             found |= {point.point_id: point for point in more}
@@ -408,7 +399,7 @@ class ResidentViews:
 
     def _worded(self, items: Iterable[MemoryItem]) -> list[Row]:
         return [
-            Row(item, None, [self._analyser.document(one.of(item.text)) for one in passages])
+            Row(item, None, [self.analyser.document(one.of(item.text)) for one in passages])
             for item in items
             if (passages := passages_of(item.text))
         ]
@@ -422,12 +413,12 @@ class ResidentViews:
         """Count its bytes anew; those that were asked for longest ago make room."""
         held.nbytes = held.view.nbytes
         total = sum(one.nbytes for one in self._users.values())
-        while total > self._settings.search.resident_bytes and len(self._users) > 1:
+        while total > self.runtime.settings.search.resident_bytes and len(self._users) > 1:
             oldest = next(iter(self._users))
             if oldest == user_id:
                 break
             total -= self._users.pop(oldest).nbytes
-        self._metrics.gauge("view_bytes", total)
+        self.runtime.metrics.gauge("view_bytes", total)
 
 
 def _seen(look: Changes) -> frozenset[tuple[str, bool]]:

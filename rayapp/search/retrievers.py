@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -85,52 +85,40 @@ class Gathered:
     depths: Mapping[Tier, int] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class Retrievers:
     """Asks the retrievers and joins what they found with the truth."""
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        index: VectorIndex,
-        embedder: Embedder,
-        analyser: Analyser,
-        *,
-        watch: IndexMonitor,
-        views: ResidentViews,
-        runtime: Runtime,
-    ) -> None:
-        self._views = views
-        self._store = store
-        self._index = index
-        self._embedder = embedder
-        self._analyser = analyser
-        self._schema = views.schema
+    store: MemoryStore
+    index: VectorIndex
+    embedder: Embedder
+    analyser: Analyser
+    _: KW_ONLY
+    watch: IndexMonitor
+    views: ResidentViews
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
         self._documents = lru_cache(maxsize=PENDING_KEPT)(self._document_sides)
-        self._watch = watch
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._settings = runtime.settings
 
     async def gather(self, request: RetrievalRequest, deadline: Deadline, trace: Trace) -> Gathered:
         """Candidates of all retrievers. Raises StoreDown; every other dependency only degrades."""
         if request.where.matches_nothing:
             return Gathered(dense_used=False)
-        if not self._views.is_bare(request.scope.user_id):
+        if not self.views.is_bare(request.scope.user_id):
             request.priors.begin()
-        looked = asyncio.ensure_future(
-            self._views.of(request.scope, request.where, deadline, trace)
-        )
+        looked = asyncio.ensure_future(self.views.of(request.scope, request.where, deadline, trace))
         try:
             await asyncio.sleep(0)  # the store answers while the held view is searched
             vector = await self._embed(request.text, deadline, trace)
-            seen = self._views.last_seen(request.scope, request.where)
+            seen = self.views.last_seen(request.scope, request.where)
             found = await self._from_view(request, seen.view, vector) if seen else None
             view = await looked
         finally:
             looked.cancel()
         if view is None:
             return await self._from_index(request, vector, deadline, trace)
-        if found is None or seen != self._views.last_seen(request.scope, request.where):
+        if found is None or seen != self.views.last_seen(request.scope, request.where):
             # The store had more to say.
             found = await self._from_view(request, view, vector)
         return found
@@ -140,7 +128,7 @@ class Retrievers:
     ) -> Gathered:
         """What the engine would find, of the columns of one user. Nothing waits between the look at
         the columns and what is read of them, so that no write comes in between."""
-        bare = self._views.is_bare(request.scope.user_id)
+        bare = self.views.is_bare(request.scope.user_id)
         priors = NOTHING if bare else await request.priors.found()
         depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
         lists = view.scan(_normalised(vector), self._question(request), request.where, depths)
@@ -190,9 +178,9 @@ class Retrievers:
     async def _embed(self, text: str, deadline: Deadline, trace: Trace) -> Vector | None:
         vectors: list[Vector] = []
         async with trace.stage("embed", degrades="embedder"):
-            left = deadline.limit(self._settings.embedding.query_timeout_s / EMBED_SHARE)
+            left = deadline.limit(self.runtime.settings.embedding.query_timeout_s / EMBED_SHARE)
             limit = left * EMBED_SHARE
-            vectors = await self._embedder.embed([text], "query", timeout_s=limit)
+            vectors = await self.embedder.embed([text], "query", timeout_s=limit)
         return vectors[0] if vectors else None
 
     async def _lists(
@@ -243,19 +231,19 @@ class Retrievers:
         sub_queries = by_meaning + by_words
         if not sub_queries:
             return {}, {}
-        if self._watch.reason is not None:
-            trace.degrade(self._watch.reason, "index")
+        if self.watch.reason is not None:
+            trace.degrade(self.watch.reason, "index")
             return None
         answer: list[list[ScoredPoint]] | None = None
         async with trace.stage("index", degrades="index"):
-            limit = deadline.limit(self._settings.qdrant.timeout_s)
+            limit = deadline.limit(self.runtime.settings.qdrant.timeout_s)
 
             async def ask() -> list[list[ScoredPoint]]:
                 # Not `wait_for`, which puts a task and two turns of the event loop in between.
                 async with asyncio.timeout(limit):
-                    return await self._index.query(request.scope, request.where, sub_queries)
+                    return await self.index.query(request.scope, request.where, sub_queries)
 
-            answer = await self._watch.breaker.call(ask, self._clock.monotonic, IndexDown)
+            answer = await self.watch.breaker.call(ask, self.runtime.clock.monotonic, IndexDown)
         if answer is None:
             return None
         near, matching = answer[: len(by_meaning)], answer[len(by_meaning) :]
@@ -265,23 +253,23 @@ class Retrievers:
     async def _was_lost(self, trace: Trace) -> bool:
         """Nothing found at all: is it because the index was emptied a moment ago?"""
         async with trace.stage("watch"):
-            await self._watch.look(self._index, self._store)
-        if self._watch.reason is None:
+            await self.watch.look(self.index, self.store)
+        if self.watch.reason is None:
             return False
-        trace.degrade(self._watch.reason, "index")
+        trace.degrade(self.watch.reason, "index")
         return True
 
     async def _pending(
         self, request: RetrievalRequest, deadline: Deadline, trace: Trace
     ) -> list[MemoryItem]:
-        limit = self._settings.search.pending_limit
+        limit = self.runtime.settings.search.pending_limit
         found: list[MemoryItem] = []
         if limit == 0:
             return found
         async with trace.stage("pending", degrades="pending", absorbs=LATE):
-            async with asyncio.timeout(deadline.limit(self._settings.mongo.timeout_s)):
-                found = await self._store.pending(
-                    request.scope, request.where, limit, with_failed=self._watch.has_failed
+            async with asyncio.timeout(deadline.limit(self.runtime.settings.mongo.timeout_s)):
+                found = await self.store.pending(
+                    request.scope, request.where, limit, with_failed=self.watch.has_failed
                 )
         return found
 
@@ -300,28 +288,28 @@ class Retrievers:
         try:
             async with (
                 trace.stage("hydrate"),
-                asyncio.timeout(deadline.limit(self._settings.mongo.timeout_s)),
+                asyncio.timeout(deadline.limit(self.runtime.settings.mongo.timeout_s)),
             ):
-                found = await self._store.by_points(request.scope, list(point_ids | solved))
+                found = await self.store.by_points(request.scope, list(point_ids | solved))
         except TimeoutError:
             raise DeadlineExceeded("The truth did not answer in time; try again.") from None
         statuses = request.where.statuses or tuple(Status)
         living = [item for item in found if item.status in statuses]
         missing = len(point_ids) - sum(item.point_id in point_ids for item in living)
         if missing > 0:
-            self._metrics.count("drift", missing, kind="search")
+            self.runtime.metrics.count("drift", missing, kind="search")
         return kept(living, request.where)
 
     async def _with_matching(
         self, request: RetrievalRequest, waiting: list[MemoryItem], deadline: Deadline, trace: Trace
     ) -> list[MemoryItem]:
         """Where more is pending than is read, the best by words of those that are older."""
-        if len(waiting) < self._settings.search.pending_limit or not waiting:
+        if len(waiting) < self.runtime.settings.search.pending_limit or not waiting:
             return waiting
         found: list[tuple[MemoryItem, float]] = []
         async with trace.stage("pending", degrades="pending", absorbs=LATE):
-            async with asyncio.timeout(deadline.limit(self._settings.mongo.text_timeout_s)):
-                found = await self._store.text_search(
+            async with asyncio.timeout(deadline.limit(self.runtime.settings.mongo.text_timeout_s)):
+                found = await self.store.text_search(
                     request.scope, request.where, request.text, request.depth
                 )
         known = {item.point_id for item in waiting}
@@ -334,7 +322,7 @@ class Retrievers:
         ]
 
     def _question(self, request: RetrievalRequest) -> SparseVector:
-        return self._analyser.query(
+        return self.analyser.query(
             request.text, request.expansions, expansion_weight=request.recipe.expansion_weight
         )
 
@@ -359,11 +347,11 @@ class Retrievers:
         if not sharing:
             return {}
         best = sorted(indexed, key=lambda hit: -hit[1])[:HITS_READ]
-        hits = [IndexedHit(self._analyser.document(text), score) for text, score in best]
-        return pending_scores(query, sharing, hits, self._watch.points)
+        hits = [IndexedHit(self.analyser.document(text), score) for text, score in best]
+        return pending_scores(query, sharing, hits, self.watch.points)
 
     def _document_sides(self, text: str) -> list[SparseVector]:
-        return [self._analyser.document(passage.of(text)) for passage in passages_of(text)]
+        return [self.analyser.document(passage.of(text)) for passage in passages_of(text)]
 
     async def _without_index(
         self,
@@ -375,16 +363,16 @@ class Retrievers:
         """The "index down" rung: Mongo `$text`, the newest and the pinned items, flagged."""
         matching: list[tuple[MemoryItem, float]] = []
         async with trace.stage("text", degrades="text", absorbs=LATE):
-            async with asyncio.timeout(deadline.limit(self._settings.mongo.text_timeout_s)):
-                matching = await self._store.text_search(
+            async with asyncio.timeout(deadline.limit(self.runtime.settings.mongo.text_timeout_s)):
+                matching = await self.store.text_search(
                     request.scope, request.where, request.text, request.depth
                 )
         pages: list[Page] = []
         async with trace.stage("recent", degrades="recent", absorbs=LATE):
-            async with asyncio.timeout(deadline.limit(self._settings.mongo.timeout_s)):
+            async with asyncio.timeout(deadline.limit(self.runtime.settings.mongo.timeout_s)):
                 pages = await asyncio.gather(
                     *(
-                        self._store.page(request.scope, where, sort="recent", limit=RUNG_RECENT)
+                        self.store.page(request.scope, where, sort="recent", limit=RUNG_RECENT)
                         for where in (request.where, replace(request.where, always_inject=True))
                     )
                 )
@@ -401,7 +389,7 @@ class Retrievers:
 
     def _hashes(self, items: Iterable[MemoryItem]) -> dict[str, str]:
         """The hash that the text has now, of items whose index entry may be about another text."""
-        schema = self._schema
+        schema = self.views.schema
         return {
             i.point_id: vector_hash_of(i.content_hash, schema, i.context_prefix)
             for i in items

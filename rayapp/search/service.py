@@ -5,7 +5,7 @@ API, tools, prefetch and evaluation all come through here, so they rank alike.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 
 from rayapp.core.deadline import Deadline
@@ -54,96 +54,76 @@ class Prepared:
     depth: int
 
 
+@dataclass(eq=False)
 class SearchService:
-    """Implements `search.ports.Search.search`.
+    """`on_empty`: told when a search had no candidate at all; it must return at once."""
 
-    Args:
-        on_empty: told when a search had no candidate at all; it must return at once.
-    """
-
-    def __init__(
-        self,
-        retrievers: Retrievers,
-        readers: HitReaders,
-        receipts: Receipts,
-        texts: Texts,
-        *,
-        priors: PriorsService,
-        on_empty: Callable[[ReadScope], None],
-        runtime: Runtime,
-    ) -> None:
-        self._retrievers = retrievers
-        self._readers = readers
-        self._receipts = receipts
-        self._texts = texts
-        self._priors = priors
-        self._on_empty = on_empty
-        self._clock = runtime.clock
-        self._disk = runtime.disk
-        self._metrics = runtime.metrics
-        self._settings = runtime.settings
-        self._new_id = runtime.new_id
+    retrievers: Retrievers
+    readers: HitReaders
+    receipts: Receipts
+    texts: Texts
+    _: KW_ONLY
+    priors: PriorsService
+    on_empty: Callable[[ReadScope], None]
+    runtime: Runtime
 
     async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer:
-        trace = Trace(self._clock, self._metrics)
+        trace = Trace(self.runtime.clock, self.runtime.metrics)
         deadline = Deadline(
-            query.timeout_s or self._settings.search.timeout_s, self._clock.monotonic
+            query.timeout_s or self.runtime.settings.search.timeout_s, self.runtime.clock.monotonic
         )
         prepared = self.prepare(scope, query)
         gathered = await self.gather(prepared, deadline, trace)
         ranked = await self.ranked(prepared, gathered, deadline, trace)
         answer = self._answer(prepared, ranked, trace)
         if query.read:
-            answer = await self._readers.answers.read(scope, query.query, answer, deadline, trace)
+            answer = await self.readers.answers.read(scope, query.query, answer, deadline, trace)
         if not ranked:
-            self._on_empty(prepared.scope)
+            self.on_empty(prepared.scope)
         return await self._with_receipt(prepared, answer, trace)
 
     def prepare(self, scope: ReadScope, query: SearchQuery) -> Prepared:
         """Plan the search; pure but for the clock. Raises InvalidInput."""
         recipe = self.recipe(query.recipe)
         plan = plan_query(
-            query.query, limit=query.limit, sort_by=query.sort_by, expansions=self._texts.expansions
+            query.query, limit=query.limit, sort_by=query.sort_by, expansions=self.texts.expansions
         )
-        tiers, datagov = self._tiers(scope, query, plan)
-        now = self._clock.now()
+        intent = self.runtime.settings.datagov.intent
+        choice = choose_tiers(query, plan.text, shared=scope.include_shared, intent=intent)
+        now = self.runtime.clock.now()
         where = replace(
             query.where,
-            tiers=tiers,
+            tiers=choice.tiers,
             now=query.where.now or now,
             valid_at=query.as_of or query.where.valid_at or now,
             include_superseded=query.where.include_superseded or query.as_of is not None,
             attached_to=query.conversation_id,
         )
-        limit = min(plan.limit, self._settings.search.max_limit)
+        limit = min(plan.limit, self.runtime.settings.search.max_limit)
         wanted = window_of(limit, query.offset)
         return Prepared(
             query=query,
             plan=plan,
-            question=self._priors.question(query.query),
+            question=self.priors.question(query.query),
             recipe=recipe,
-            tiers=tiers,
-            datagov=datagov,
+            tiers=choice.tiers,
+            datagov=choice.datagov,
             where=where,
-            scope=ReadScope(scope.user_id, scope.include_shared and datagov.searched),
+            scope=ReadScope(scope.user_id, scope.include_shared and choice.datagov.searched),
             limit=limit,
-            depth=max(self._settings.search.min_depth, wanted * self._settings.search.depth_factor),
+            depth=max(
+                self.runtime.settings.search.min_depth,
+                wanted * self.runtime.settings.search.depth_factor,
+            ),
         )
 
-    def _tiers(
-        self, scope: ReadScope, query: SearchQuery, plan: QueryPlan
-    ) -> tuple[tuple[Tier, ...], DatagovUse]:
-        intent = self._settings.datagov.intent
-        choice = choose_tiers(query, plan.text, shared=scope.include_shared, intent=intent)
-        return choice.tiers, choice.datagov
-
     def recipe(self, name: str | None) -> Recipe:
-        return find_recipe(self._texts.recipes, name or self._settings.search.recipe)
+        return find_recipe(self.texts.recipes, name or self.runtime.settings.search.recipe)
 
     async def gather(self, prepared: Prepared, deadline: Deadline, trace: Trace) -> Gathered:
         """Candidates of all retrievers; the graphs are read while the question is embedded."""
         priors = PriorsRead(
-            lambda: self._priors.gather(prepared.scope, prepared.question, deadline, trace)
+            lambda: self.priors.gather(prepared.scope, prepared.question, deadline, trace)
         )
         request = RetrievalRequest(
             scope=prepared.scope,
@@ -156,7 +136,7 @@ class SearchService:
             priors=priors,
         )
         try:
-            return await self._retrievers.gather(request, deadline, trace)
+            return await self.retrievers.gather(request, deadline, trace)
         finally:
             await priors.end()
 
@@ -171,7 +151,7 @@ class SearchService:
                 recipe=prepared.recipe,
                 retriever=DenseRetriever(
                     used=gathered.dense_used and speaks(prepared.plan.text, gathered.candidates),
-                    langs=self._texts.langs,
+                    langs=self.texts.langs,
                 ),
                 graphs=graph_boosts(gathered.priors, prepared.recipe),
                 question=prepared.plan.text,
@@ -184,13 +164,18 @@ class SearchService:
     def _is_read_again(self, candidates: int, limit: int) -> bool:
         """A cross-encoder is worth its time when there is much to choose from; features take
         milliseconds and are worth it for any choice (decision 0024)."""
-        return candidates > (1 if self._settings.reranker.backend == "features" else 2 * limit)
+        return candidates > (
+            1 if self.runtime.settings.reranker.backend == "features" else 2 * limit
+        )
 
     async def _rerank(
         self, prepared: Prepared, ranked: list[Ranked], deadline: Deadline, trace: Trace
     ) -> list[Ranked]:
-        top = min(prepared.recipe.rerank.top, self._settings.reranker.max_candidates)
-        if self._settings.reranker.backend == "none" or not prepared.recipe.rerank.cross_encoder:
+        top = min(prepared.recipe.rerank.top, self.runtime.settings.reranker.max_candidates)
+        if (
+            self.runtime.settings.reranker.backend == "none"
+            or not prepared.recipe.rerank.cross_encoder
+        ):
             return ranked
         if prepared.datagov.guessed:
             # Personal memories are read by the reranker as well: half of what it reads at least.
@@ -198,10 +183,10 @@ class SearchService:
             ranked = [ranked[index] for index in order]
         probabilities: list[float] | None = None
         async with trace.stage("rerank", degrades="reranker"):
-            probabilities = await self._readers.reranker.rerank(
+            probabilities = await self.readers.reranker.rerank(
                 prepared.query.query,
                 [one.passage_text for one in ranked[:top]],
-                timeout_s=deadline.limit(self._settings.reranker.timeout_s),
+                timeout_s=deadline.limit(self.runtime.settings.reranker.timeout_s),
             )
         if probabilities is None:
             return ranked
@@ -308,9 +293,9 @@ class SearchService:
     ) -> SearchAnswer:
         receipt_id = await self._kept(prepared, answer, trace) if prepared.query.receipt else None
         if prepared.datagov.guessed:
-            self._metrics.count("datagov_intent", reason=prepared.datagov.reason)
+            self.runtime.metrics.count("datagov_intent", reason=prepared.datagov.reason)
         for tier, shown in Counter(hit.item.tier for hit in answer.hits).items():
-            self._metrics.count("search_hits", shown, tier=tier.value)
+            self.runtime.metrics.count("search_hits", shown, tier=tier.value)
         return replace(
             answer,
             receipt_id=receipt_id,
@@ -324,17 +309,17 @@ class SearchService:
         receipt = self._receipt(prepared, answer, trace)
         try:
             async with trace.stage("receipt"):
-                self._disk.check()
-                await self._receipts.put(receipt)
+                self.runtime.disk.check()
+                await self.receipts.put(receipt)
         except (DependencyDown, DeadlineExceeded) as error:
             trace.degrade("receipt", "receipt", error)
             return None
         return receipt.receipt_id
 
     def _receipt(self, prepared: Prepared, answer: SearchAnswer, trace: Trace) -> Receipt:
-        now = self._clock.now()
+        now = self.runtime.clock.now()
         return Receipt(
-            receipt_id=self._new_id(),
+            receipt_id=self.runtime.new_id(),
             user_id=prepared.scope.user_id,
             query=prepared.query.query,
             recipe=prepared.recipe.name,
@@ -364,7 +349,7 @@ class SearchService:
             timings=dict(trace.timings_ms),
             degraded=tuple(trace.degraded),
             at=now,
-            expires_at=now + timedelta(hours=self._settings.search.receipt_ttl_h),
+            expires_at=now + timedelta(hours=self.runtime.settings.search.receipt_ttl_h),
         )
 
 

@@ -7,8 +7,6 @@ re-indexing. BM25: Robertson and Zaragoza, The Probabilistic Relevance Framework
 
 import hashlib
 import itertools
-import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -131,23 +129,19 @@ class Analyser:
         indices = sorted(values)
         return SparseVector(indices, [values[slot] for slot in indices])
 
-    def coverage(
-        self, query_text: str, doc_text: str, idf: Mapping[int, float] | None = None
-    ) -> float:
+    def coverage(self, query_text: str, doc_text: str) -> float:
         """Share of the query's content words found in the document in any reading, 0..1.
 
-        With `idf` each word counts by its IDF: the share of IDF mass. 0.0 without content words.
+        0.0 without content words.
         """
         there = {term.slot for term in self._terms(doc_text) if term.kind != "c4"}
-        words: dict[tuple[int, ...], float] = {}
+        words: set[tuple[int, ...]] = set()
         for token in tokens(normalize(query_text)):
             kept = [t for t in token_terms(token, self._vocabulary) if t.kind != "c4"]
             if not kept[0].stop:
-                indices = tuple(term.slot for term in kept)
-                words[indices] = 1.0 if idf is None else max(idf.get(i, 0.0) for i in indices)
-        total = sum(words.values())
-        found = sum(mass for indices, mass in words.items() if not there.isdisjoint(indices))
-        return found / total if total else 0.0
+                words.add(tuple(term.slot for term in kept))
+        found = sum(not there.isdisjoint(indices) for indices in words)
+        return found / len(words) if words else 0.0
 
     def _terms(self, text: str) -> Iterable[Term]:
         return itertools.chain.from_iterable(
@@ -171,30 +165,15 @@ class Analyser:
 
 
 def score(
-    query: SparseVector,
-    document: SparseVector,
-    idf: Mapping[int, float] | None = None,
-    *,
-    unseen_idf: float = 0.0,
+    query: SparseVector, document: SparseVector, idf: Mapping[int, float] | None = None
 ) -> float:
     """The engine's sparse score of one document: sum of query x document x IDF, at least 0.
 
-    Without `idf` every term counts as 1. `unseen_idf` stands for terms that `idf` lacks; for an
-    item outside the indexed set pass the IDF of a term in no document.
+    Without `idf` every term counts as 1; a term that it lacks counts nothing.
     """
     values = dict(zip(document.indices, document.values, strict=True))
     return sum(
-        weight * values[slot] * (1.0 if idf is None else idf.get(slot, unseen_idf))
+        weight * values[slot] * (1.0 if idf is None else idf.get(slot, 0.0))
         for slot, weight in zip(query.indices, query.values, strict=True)
         if slot in values
     )
-
-
-def inverse_frequencies(documents: Iterable[SparseVector]) -> dict[int, float]:
-    """IDF of each term over `documents`: ln(1 + (N - n + 0.5) / (n + 0.5)), as the engine does."""
-    counts: Counter[int] = Counter()
-    total = 0
-    for document in documents:
-        counts.update(document.indices)
-        total += 1
-    return {slot: math.log1p((total - n + 0.5) / (n + 0.5)) for slot, n in counts.items()}

@@ -27,7 +27,6 @@ REMEMBERED = 256
 
 
 def is_whole(text: str) -> bool:
-    """Whether the text is one passage."""
     return len(text) <= WHOLE_CHARS
 
 

@@ -80,11 +80,11 @@ def metered(rig: SearchRig) -> StageCpu:
     """The stages of a search, measured where they are; tells of names that are gone by failing."""
     meter = StageCpu()
     search = rig.services.search
-    retrievers = search._retrievers
+    retrievers = search.retrievers
     for owner, attribute, name in (
         (search, "search", "search"),
-        (search._priors, "gather", "priors"),
-        (retrievers._views, "of", "view"),
+        (search.priors, "gather", "priors"),
+        (retrievers.views, "of", "view"),
         (retrievers, "_pending", "pending"),
         (retrievers, "_embed", "embed"),
         (retrievers, "_query", "index"),

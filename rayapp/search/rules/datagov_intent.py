@@ -321,16 +321,12 @@ def datagov_intent(plain: str) -> Intent:
         return NO_INTENT
     if _OWN.search(plain):
         return Intent(wanted=False, reason="own_data")
-    reason = _state(plain)
+    reason = "named_source" if _STATE.search(plain) else ""
     if not reason:
         if _TECHNICAL.search(plain):
             return Intent(wanted=False, reason="technical")
         reason = _official(plain) or _likely(plain)
     return Intent(wanted=True, reason=reason, categories=topics_of(plain)) if reason else NO_INTENT
-
-
-def _state(plain: str) -> str:
-    return "named_source" if _STATE.search(plain) else ""
 
 
 def _official(plain: str) -> str:

@@ -8,7 +8,7 @@ and Voorhees 1999 (MRR); intervals are percentile bootstrap (Efron 1979).
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -142,12 +142,10 @@ def rank_groups(judged: Judged, group_of: Callable[[str], str]) -> Judged:
     For dialogue sessions: `group_of` maps a turn to its session, so a session is the union of
     its turns and is scored by the best of them.
     """
-    return Judged(
-        question_id=judged.question_id,
-        gold=tuple(dict.fromkeys(group_of(name) for name in judged.gold)),
-        ranked=tuple(dict.fromkeys(group_of(name) for name in judged.ranked)),
-        category=judged.category,
-        lang=judged.lang,
+    return replace(
+        judged,
+        gold=tuple(dict.fromkeys(map(group_of, judged.gold))),
+        ranked=tuple(dict.fromkeys(map(group_of, judged.ranked))),
     )
 
 

@@ -123,7 +123,7 @@ async def test_what_is_written_while_a_held_view_is_read_counts(
     await world.indexed()
     assert await world.found("where is the boiler?") == [old]
     views, wanted = world.container.views, set[str]()
-    since, last_seen, seen = views._changes.since, views.last_seen, asyncio.Event()
+    since, last_seen, seen = views.changes.since, views.last_seen, asyncio.Event()
 
     def look(*args: Any) -> Any:
         seen.set()
@@ -139,7 +139,7 @@ async def test_what_is_written_while_a_held_view_is_read_counts(
         return await since(*args)
 
     monkeypatch.setattr(views, "last_seen", look)
-    monkeypatch.setattr(views._changes, "since", late)
+    monkeypatch.setattr(views.changes, "since", late)
     assert set(await world.found("where is the boiler?")) == wanted
 
 
@@ -178,7 +178,7 @@ async def test_a_search_waits_for_no_reading_that_began_while_it_looked(
     await asked(container)
     await container.memories.store(ME, NewMemory(text="the boiler was repaired"))
     held, answered = container.views._users[ME.user_id], counted(container, "index")
-    since = container.views._changes.since
+    since = container.views.changes.since
 
     async def late(*args: Any) -> Any:
         look = await since(*args)
@@ -186,7 +186,7 @@ async def test_a_search_waits_for_no_reading_that_began_while_it_looked(
         held.behind = asyncio.create_task(asyncio.sleep(60))
         return look
 
-    monkeypatch.setattr(container.views._changes, "since", late)
+    monkeypatch.setattr(container.views.changes, "since", late)
     found = await container.search.search(MINE, SearchQuery(query="the boiler"))
     assert len(found.hits) == 2
     assert counted(container, "index") == answered + 1

@@ -1,11 +1,21 @@
 """What the index does not hold yet is scored as if it did."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.search.rules.fusion import Candidate, IndexedHit, engine_idf, pending_scores, speaks
-from rayapp.text.analyser import Analyser, inverse_frequencies, score
+from rayapp.search.rules.fusion import (
+    Candidate,
+    IndexedHit,
+    engine_idf,
+    pending_scores,
+    rarity,
+    speaks,
+)
+from rayapp.text.analyser import Analyser, score
+from rayapp.text.tokens import term_index
 from tests.support.builders import an_item
 
 ANALYSER = Analyser()
@@ -20,7 +30,8 @@ def test_a_text_that_the_hits_hold_gets_the_score_of_the_engine(
     texts: list[str], question: str, data: st.DataObject
 ) -> None:
     documents = [ANALYSER.document(text) for text in texts]
-    query, idf = ANALYSER.query(question), inverse_frequencies(documents)
+    query = ANALYSER.query(question)
+    idf = rarity(query, documents, len(documents))
     scored = [IndexedHit(one, score(query, one, idf)) for one in documents]
     hits = [hit for hit in scored if hit.score > 0.0]
     if not hits:
@@ -28,6 +39,22 @@ def test_a_text_that_the_hits_hold_gets_the_score_of_the_engine(
     again = data.draw(st.sampled_from(hits))
     found = pending_scores(query, {"p": [again.document]}, hits, len(texts))
     assert found["p"].score == pytest.approx(again.score, rel=0.02)
+
+
+def test_the_rarity_of_words_is_the_idf_of_the_engine() -> None:
+    documents = [ANALYSER.document(text) for text in ("tea", "tea milk", "milk juice")]
+    idf = rarity(ANALYSER.query("tea juice"), documents, 3)
+    assert idf[term_index("juice")] == pytest.approx(math.log(1 + 2.5 / 1.5))
+    assert idf[term_index("tea")] == pytest.approx(math.log(1 + 1.5 / 2.5))
+
+
+def test_words_rank_like_bm25() -> None:
+    texts = ["הרכב האדום חונה ברחוב", "הילדים הלכו לים", "ילד אחד אוכל תפוח"]
+    documents, query = [ANALYSER.document(text) for text in texts], ANALYSER.query("איפה הרכבים")
+    idf = rarity(query, documents, len(documents))
+    scores = [score(query, document, idf) for document in documents]
+    assert scores[0] > 0.0
+    assert scores[1:] == [0.0, 0.0]
 
 
 def test_one_word_alone_shows_the_idf_of_the_engine() -> None:
@@ -40,7 +67,7 @@ def test_one_word_alone_shows_the_idf_of_the_engine() -> None:
 
 def test_a_word_that_nothing_indexed_holds_weighs_more_than_words_that_much_does() -> None:
     query = ANALYSER.query("the night run ERR_4711x")
-    idf = inverse_frequencies([ANALYSER.document("the night run")] * 50)
+    idf = rarity(query, [ANALYSER.document("the night run")] * 50, 50)
     hits = [IndexedHit(d, score(query, d, idf)) for d in [ANALYSER.document("the night run")] * 9]
     texts = {"named": "ERR_4711x", "run": "the night run"}
     pending = {name: [ANALYSER.document(text)] for name, text in texts.items()}
