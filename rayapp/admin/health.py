@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, Protocol
 
 from rayapp.admin.ports import Component
@@ -65,62 +65,52 @@ class ProcessBreakers:
         return [breaker.name for breaker in self._breakers if breaker.reset()]
 
 
+@dataclass(eq=False)
 class HealthService:
     """Asks the clients that requests use.
 
-    Args:
+    Attributes:
         checks: of what is not the truth and not the index, by the name of its component.
-        breakers: whoever has some, by the name that stands for it while it does not answer.
+        breaker_owners: whoever has some, by the name that stands for it while it does not answer.
         notices: what an operator should do some time; they block nothing.
     """
 
-    def __init__(
-        self,
-        stores: HealthStores,
-        index: VectorIndex,
-        *,
-        schema: IndexSchema,
-        checks: Mapping[str, Check],
-        breakers: Mapping[str, BreakerOwner],
-        notices: Sequence[str] = (),
-        runtime: Runtime,
-    ) -> None:
-        self._stores = stores
-        self._index = index
-        self._schema = schema
-        self._checks = checks
-        self._breakers = breakers
-        self._notices = tuple(notices)
-        self._start_problems = runtime.problems
-        self._clock = runtime.clock
-        self._disk = runtime.disk
-        self._metrics = runtime.metrics
-        self._started = runtime.clock.monotonic()
+    stores: HealthStores
+    index: VectorIndex
+    _: KW_ONLY
+    schema: IndexSchema
+    checks: Mapping[str, Check]
+    breaker_owners: Mapping[str, BreakerOwner]
+    notices: Sequence[str] = ()
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._started = self.runtime.clock.monotonic()
         self._counts: tuple[float, list[TierCount]] | None = None
 
     async def not_ready(self) -> list[str]:
         """Only what no degraded rung covers: a wrong schema, or the truth away."""
-        reasons = list(self._start_problems)
-        truth = await self._check("mongodb", self._stores.items.ping, critical=True)
+        reasons = list(self.runtime.problems)
+        truth = await self._check("mongodb", self.stores.items.ping, critical=True)
         if not truth.healthy:
-            disk = self._disk.look()
+            disk = self.runtime.disk.look()
             reasons += [disk.reason + "."] if disk is not None and disk.reason else []
             reasons.append(truth.message)
         return reasons
 
     async def components(self) -> list[Component]:
         checks: list[Awaitable[Component]] = [
-            self._check("mongodb", self._stores.items.ping, critical=True),
+            self._check("mongodb", self.stores.items.ping, critical=True),
             self._check("qdrant", self._index_state),
-            *(self._check(name, check) for name, check in self._checks.items()),
+            *(self._check(name, check) for name, check in self.checks.items()),
         ]
         found = await asyncio.gather(*checks)
-        disk = self._disk.look()
+        disk = self.runtime.disk.look()
         return [*found] if disk is None else [*found, _disk_component(disk)]
 
     async def breakers(self) -> dict[str, dict[str, Any]]:
         """The worst of each name; an owner that does not answer is a row that says so."""
-        owners = self._breakers.items()
+        owners = self.breaker_owners.items()
         found = await asyncio.gather(*(self._read_breakers(*owner) for owner in owners))
         silent = {name: row for one in found if isinstance(one, tuple) for name, row in [one]}
         shown = [shot for one in found if isinstance(one, list) for shot in one]
@@ -129,7 +119,7 @@ class HealthService:
 
     async def reset_breakers(self) -> list[str]:
         """One owner that does not answer keeps none of the others open."""
-        owners = self._breakers.values()
+        owners = self.breaker_owners.values()
         answers = await asyncio.gather(
             *(asyncio.wait_for(owner.reset_breakers(), RESET_TIMEOUT_S) for owner in owners),
             return_exceptions=True,
@@ -153,21 +143,21 @@ class HealthService:
             return name, _unknown_breaker(error.message)
 
     async def diagnostics(self, *, metrics: bool = False) -> dict[str, Any]:
-        begun = self._clock.monotonic()
+        begun = self.runtime.clock.monotonic()
         backlog, counts, failures, points, learning, sweep = await asyncio.gather(
-            self._stores.items.backlog(),
+            self.stores.items.backlog(),
             self._tier_counts(),
-            self._stores.items.failures(FAILURE_SAMPLE),
+            self.stores.items.failures(FAILURE_SAMPLE),
             self._points(),
             self._learning(),
-            last_report(self._stores.events),
+            last_report(self.stores.events),
         )
         components = await self.components()
         breakers = await self.breakers()
-        disk = self._disk.look()
+        disk = self.runtime.disk.look()
         body: dict[str, Any] = {
             "success": True,
-            "timestamp": self._clock.now().isoformat(),
+            "timestamp": self.runtime.clock.now().isoformat(),
             "memory_items_total": sum(c.active + c.archived for c in counts),
             "qdrant_points_total": points,
             "by_tier": [_tier_row(count) for count in counts],
@@ -185,15 +175,15 @@ class HealthService:
             "learning": learning,
             "consistency": sweep,
             "embedding_config": {
-                "dimension": self._schema.dims,
-                "model": self._schema.model,
-                "analyser": self._schema.analyser,
+                "dimension": self.schema.dims,
+                "model": self.schema.model,
+                "analyser": self.schema.analyser,
             },
             "models": await self._models_row(),
             "health_issues": [c.message for c in components if not c.healthy],
             "recommendations": [
-                *_recommendations(components, backlog, self._start_problems),
-                *self._notices,
+                *_recommendations(components, backlog, self.runtime.problems),
+                *self.notices,
                 *([] if learning["owner"] else [NO_OWNER]),
                 *_drift_advice(sweep),
                 *([disk.reason + "."] if disk is not None and disk.reason else []),
@@ -202,40 +192,40 @@ class HealthService:
         }
         if metrics:
             body["metrics"] = self.metrics()
-        body["diagnostics_ms"] = round((self._clock.monotonic() - begun) * 1000, 3)
+        body["diagnostics_ms"] = round((self.runtime.clock.monotonic() - begun) * 1000, 3)
         return body
 
     def metrics(self) -> dict[str, Any]:
         """What this process counted and measured since it started."""
         return {
-            "timestamp": self._clock.now().isoformat(),
-            "uptime_ms": round((self._clock.monotonic() - self._started) * 1000),
+            "timestamp": self.runtime.clock.now().isoformat(),
+            "uptime_ms": round((self.runtime.clock.monotonic() - self._started) * 1000),
             "latencies": self._latencies(),
             "operations": {
                 name + "".join(f"[{k}={v}]" for k, v in labels): value
-                for (name, labels), value in self._metrics.counters.items()
+                for (name, labels), value in self.runtime.metrics.counters.items()
             },
         }
 
     async def _learning(self) -> dict[str, Any]:
         owed, lease = await asyncio.gather(
-            self._stores.outcomes.backlog(), self._stores.leases.current(OWNER_LEASE)
+            self.stores.outcomes.backlog(), self.stores.leases.current(OWNER_LEASE)
         )
         return {"owed": owed, "owner": lease.holder if lease else None}
 
     async def _models_row(self) -> dict[str, Any] | None:
         """Whether helpers may ask a language model, and how it does."""
-        return await self._checks["models"]() if "models" in self._checks else None
+        return await self.checks["models"]() if "models" in self.checks else None
 
     async def _tier_counts(self) -> list[TierCount]:
         """Counted over all documents, so at most once per `COUNTS_S`."""
-        now = self._clock.monotonic()
+        now = self.runtime.clock.monotonic()
         if self._counts is None or now - self._counts[0] > COUNTS_S:
-            self._counts = (now, await self._stores.items.tier_counts(None))
+            self._counts = (now, await self.stores.items.tier_counts(None))
         return self._counts[1]
 
     async def _index_state(self) -> dict[str, Any]:
-        health = await self._index.health()
+        health = await self.index.health()
         facts = {
             "engine": health.engine,
             "collection": health.collection,
@@ -247,12 +237,12 @@ class HealthService:
 
     async def _points(self) -> int | None:
         try:
-            return await asyncio.wait_for(self._index.count(), CHECK_TIMEOUT_S)
+            return await asyncio.wait_for(self.index.count(), CHECK_TIMEOUT_S)
         except (RayappError, TimeoutError):
             return None
 
     async def _check(self, name: str, check: Check, *, critical: bool = False) -> Component:
-        begun = self._clock.monotonic()
+        begun = self.runtime.clock.monotonic()
         details: dict[str, Any] = {}
         healthy, message = True, "ok"
         try:
@@ -268,7 +258,7 @@ class HealthService:
         return Component(
             name=name,
             healthy=healthy,
-            latency_ms=round((self._clock.monotonic() - begun) * 1000, 3),
+            latency_ms=round((self.runtime.clock.monotonic() - begun) * 1000, 3),
             message=message,
             critical=critical,
             details=details,
@@ -276,7 +266,7 @@ class HealthService:
 
     def _latencies(self) -> dict[str, dict[str, float]]:
         """By the names of the metrics, in their units; then by those of the client contract."""
-        samples = {name: kept for name, kept in self._metrics.samples.items() if kept}
+        samples = {name: kept for name, kept in self.runtime.metrics.samples.items() if kept}
         found = {name: _spread(kept) for name, kept in samples.items()}
         for name, ours in CONTRACT_LATENCIES.items():
             if ours in samples:
@@ -300,16 +290,16 @@ def _breaker_row(shots: Sequence[BreakerSnapshot]) -> dict[str, Any]:
 
 
 def _unknown_breaker(why: str) -> dict[str, Any]:
-    return {
-        "state": "unknown",
-        "isOpen": False,
-        "failureCount": 0,
-        "successCount": 0,
-        "lastError": why,
-        "next_probe_s": None,
-        "replicas": 0,
-        "tripped": 0,
-    }
+    """The row of an owner that does not answer."""
+    shot = BreakerSnapshot(
+        name="",
+        state=BreakerState.CLOSED,
+        failures=0,
+        successes=0,
+        last_error=why,
+        next_probe_s=None,
+    )
+    return _breaker_row([shot]) | {"state": "unknown", "replicas": 0}
 
 
 def _disk_component(disk: DiskReport) -> Component:

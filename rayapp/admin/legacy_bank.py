@@ -33,13 +33,8 @@ class LegacyMove:
     memories: MemoriesService
     items: MemoryStore
     _: KW_ONLY
+    limits: TextLimits
     runtime: Runtime
-
-    def __post_init__(self) -> None:
-        self._limits = TextLimits(
-            text=self.runtime.settings.http.text_limit_chars,
-            memory_bank=self.runtime.settings.memory_bank.text_limit_chars,
-        )
 
     async def move(self, scope: WriteScope, budget_s: float, *, dry_run: bool) -> Migration:
         """Stops when the time is up; asking again goes on, past what is there already."""
@@ -113,7 +108,7 @@ class LegacyMove:
             if rules.status_of(fact) == rules.DELETED:
                 return InvalidInput("The old row was deleted; it stays so.", code="empty_text")
             new = rules.new_memory(fact, self.runtime.clock.now())
-            creation.check_new(new, self._limits)
+            creation.check_new(new, self.limits)
         except InvalidInput as error:
             return error
         return new

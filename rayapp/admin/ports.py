@@ -148,17 +148,18 @@ class Verification:
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class SanitizeReport:
-    """`next_cursor`: where a next call goes on; None when everything was looked at."""
+    """It grows while the work goes on. `next_cursor`: where a next call goes on; None when
+    everything was looked at."""
 
     dry_run: bool
-    scanned: int
-    corrupted: int
-    sanitized: int
-    failed: int
-    samples: Sequence[Mapping[str, Any]]
-    duration_ms: float
+    scanned: int = 0
+    corrupted: int = 0
+    sanitized: int = 0
+    failed: int = 0
+    samples: list[Mapping[str, Any]] = field(default_factory=list)
+    duration_ms: float = 0.0
     next_cursor: str | None = None
 
 
@@ -294,14 +295,6 @@ class RetentionLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgedRows:
-    """How many rows of a user are past a limit."""
-
-    user_id: str
-    rows: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionReport:
     """`due`: what is past its limit; `removed`: what a run deleted, merged memories included.
 
@@ -373,7 +366,7 @@ class BackupsSeen:
     newest_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class IntegrityCheck:
     """`found`: how many are not as they should be; None: it cannot be told now. `repair`: the
     command that puts it right."""
@@ -470,8 +463,8 @@ class Housekeeping(Protocol):
     async def compact(self, collection: str, timeout_s: float) -> Compaction:
         """Give the free space of one collection's file back, as far as the server can."""
 
-    async def aged(self, limit: RetentionLimit, held: Collection[str]) -> list[AgedRows]:
-        """Of each user but these what is past a limit, by user id."""
+    async def aged(self, limit: RetentionLimit, held: Collection[str]) -> dict[str, int]:
+        """How many rows of each user but these are past a limit, in the order of the user ids."""
 
     async def session_users(self) -> list[SessionUser]:
         """Users whose id is 64 hexadecimal digits, the longest unchanged first."""

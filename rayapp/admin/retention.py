@@ -17,7 +17,7 @@ from rayapp.documents.ports import BookQuery
 from rayapp.documents.service import BooksService
 from rayapp.memory.ports import Event, EventStore
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.memory.user_data import TIME_SHARE, UserDataService
+from rayapp.memory.user_data import UserDataService
 
 log = logging.getLogger("rayapp.retention")
 # Kinds of the event log.
@@ -112,9 +112,6 @@ class RetentionService:
     _: KW_ONLY
     runtime: Runtime
 
-    def __post_init__(self) -> None:
-        self._budget_s = TIME_SHARE * self.runtime.settings.serve.request_timeout_s
-
     def limits(self) -> tuple[ports.RetentionLimit, ...]:
         """None are set: nothing goes by itself."""
         settings = self.runtime.settings.retention
@@ -126,36 +123,36 @@ class RetentionService:
 
     async def run(self) -> ports.RetentionReport:
         """Within the time of a request; a repeat goes on."""
-        until = self.runtime.clock.monotonic() + self._budget_s
+        until = self.runtime.clock.monotonic() + self.runtime.budget_s
         limits = self.limits()
         report, found = await self._look(limits)
         removed = dict.fromkeys((limit.kind for limit in limits), 0)
         skipped = 0
         for limit in limits:
-            for one in found[limit.kind]:
+            for user_id, rows in found[limit.kind].items():
                 left_s = until - self.runtime.clock.monotonic()
                 if left_s <= 0:
                     return replace(report, removed=removed, skipped=skipped, complete=False)
-                if one.user_id in await self.holds.users():
+                if user_id in await self.holds.users():
                     continue  # since the look
-                scope = WriteScope(one.user_id, REMOVED)
-                gone, stays = await self._remove(scope, limit, one.rows, left_s)
+                scope = WriteScope(user_id, REMOVED)
+                gone, stays = await self._remove(scope, limit, rows, left_s)
                 removed[limit.kind] += gone
                 skipped += stays
-                await self._note(one.user_id, limit.kind, gone)
+                await self._note(user_id, limit.kind, gone)
         complete = self.runtime.clock.monotonic() < until
         return replace(report, removed=removed, skipped=skipped, complete=complete)
 
     async def _look(
         self, limits: Sequence[ports.RetentionLimit]
-    ) -> tuple[ports.RetentionReport, dict[ports.RetentionKind, list[ports.AgedRows]]]:
+    ) -> tuple[ports.RetentionReport, dict[ports.RetentionKind, dict[str, int]]]:
         held = await self.holds.users()
         found = {limit.kind: await self.stores.housekeeping.aged(limit, held) for limit in limits}
         report = ports.RetentionReport(
             at=self.runtime.clock.now(),
             limits=limits,
-            due={kind: sum(one.rows for one in rows) for kind, rows in found.items()},
-            users=len({one.user_id for rows in found.values() for one in rows}),
+            due={kind: sum(rows.values()) for kind, rows in found.items()},
+            users=len({user_id for rows in found.values() for user_id in rows}),
             held=sorted(held),
         )
         return report, found

@@ -1,7 +1,5 @@
 """Takes encoded files out of a user's texts, by ordinary edits that keep the old version."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rayapp.admin.ports import SanitizeReport
@@ -20,15 +18,6 @@ PAGE = 100
 MAX_SAMPLES = 10
 PREVIEW_CHARS = 80
 REASON = "encoded file removed"
-
-
-@dataclass(slots=True)
-class _Counts:
-    scanned: int = 0
-    corrupted: int = 0
-    sanitized: int = 0
-    failed: int = 0
-    samples: list[Mapping[str, Any]] = field(default_factory=list)
 
 
 class Sanitizing:
@@ -50,7 +39,7 @@ class Sanitizing:
     ) -> SanitizeReport:
         """Pages until the time is up; the report says where the next call goes on."""
         started = self._clock.monotonic()
-        counts = _Counts()
+        report = SanitizeReport(dry_run=dry_run)
         where = ItemFilter(tiers=tiers, include_superseded=True)
         while True:
             # By birth: an edit does not move an item to another page.
@@ -58,38 +47,33 @@ class Sanitizing:
                 scope.own, where, sort="recent", limit=PAGE, cursor=cursor
             )
             for item in page.items:
-                await self._look_at(scope, item, counts, dry_run=dry_run)
+                await self._look_at(scope, item, report)
             cursor = page.next_cursor
             if cursor is None or self._clock.monotonic() - started >= budget_s:
                 break
-        return SanitizeReport(
-            **asdict(counts),
-            dry_run=dry_run,
-            duration_ms=(self._clock.monotonic() - started) * 1000,
-            next_cursor=cursor,
-        )
+        report.duration_ms = (self._clock.monotonic() - started) * 1000
+        report.next_cursor = cursor
+        return report
 
-    async def _look_at(
-        self, scope: WriteScope, item: MemoryItem, counts: _Counts, *, dry_run: bool
-    ) -> None:
-        counts.scanned += 1
+    async def _look_at(self, scope: WriteScope, item: MemoryItem, report: SanitizeReport) -> None:
+        report.scanned += 1
         clean = _clean(item.text)
         summary = None if item.summary is None else _clean(item.summary)
         if clean == item.text and summary == item.summary:
             return
-        counts.corrupted += 1
-        if len(counts.samples) < MAX_SAMPLES:
-            counts.samples.append(_sample(item, clean))
-        if dry_run:
+        report.corrupted += 1
+        if len(report.samples) < MAX_SAMPLES:
+            report.samples.append(_sample(item, clean))
+        if report.dry_run:
             return
         try:
             await self._change(scope, item, clean, summary)
         except NotFound:
             return
         except (Conflict, InvalidInput):
-            counts.failed += 1
+            report.failed += 1
         else:
-            counts.sanitized += 1
+            report.sanitized += 1
 
     async def _change(
         self, scope: WriteScope, item: MemoryItem, clean: str, summary: str | None

@@ -13,7 +13,7 @@ from rayapp.core.runtime import Runtime
 from rayapp.index.consistency.service import last_report
 from rayapp.index.ports import VectorIndex
 from rayapp.memory.ports import EventStore, IndexBacklog, MemoryStore
-from rayapp.portability.backup import StoredBackup
+from rayapp.portability.ports import KeptArchive
 
 DEFERRED = "rayapp job deferred"
 SWEEP = "rayapp job consistency_sweep --full --repair"
@@ -36,7 +36,7 @@ class StorageReport:
 
     stores: ReportStores
     index: VectorIndex
-    stored: Callable[[], Sequence[StoredBackup]]
+    stored: Callable[[], Sequence[KeptArchive]]
     _: KW_ONLY
     runtime: Runtime
 
@@ -104,43 +104,31 @@ def _counts(row: Mapping[str, Any]) -> dict[str, int]:
 
 def _of_backlog(backlog: IndexBacklog) -> list[ports.IntegrityCheck]:
     late = backlog.pending if backlog.oldest_pending_s > OLD_S else 0
+    waiting = f"memories that wait, the oldest for {backlog.oldest_pending_s:.0f} s"
     return [
         ports.IntegrityCheck(
-            name="failed",
-            found=backlog.failed,
-            says="memories that the index gave up on",
-            repair=DEFERRED,
+            "failed", backlog.failed, "memories that the index gave up on", DEFERRED
         ),
-        ports.IntegrityCheck(
-            name="waiting",
-            found=late,
-            says=f"memories that wait, the oldest for {backlog.oldest_pending_s:.0f} s",
-            repair=DEFERRED,
-        ),
+        ports.IntegrityCheck("waiting", late, waiting, DEFERRED),
     ]
 
 
 def _of_index(points: int | None, backlog: IndexBacklog) -> ports.IntegrityCheck:
     """A memory has a point, or one per passage: fewer points than memories say that some are
     lost."""
-    found = None if points is None else max(0, backlog.synced - points)
-    return ports.IntegrityCheck(
-        name="counts",
-        found=found,
-        says="memories more than points" if points is not None else "the index is away",
-        repair=SWEEP,
-    )
+    if points is None:
+        return ports.IntegrityCheck("counts", None, "the index is away", SWEEP)
+    lost = max(0, backlog.synced - points)
+    return ports.IntegrityCheck("counts", lost, "memories more than points", SWEEP)
 
 
 def _of_sweep(sweep: Mapping[str, Any] | None) -> list[ports.IntegrityCheck]:
     if sweep is None:
-        return [
-            ports.IntegrityCheck(name="drift", found=None, says="no sweep ran yet", repair=SWEEP)
-        ]
+        return [ports.IntegrityCheck("drift", None, "no sweep ran yet", SWEEP)]
     left = differences_left(sweep)
     said = f"left by the sweep of {sweep['at']}"
     return [
-        ports.IntegrityCheck(name=kind, found=left.get(kind, 0), says=said, repair=SWEEP)
+        ports.IntegrityCheck(kind, left.get(kind, 0), said, SWEEP)
         for kind in sorted({"missing_in_index", "orphan_in_index", *left})
     ]
 
@@ -151,4 +139,4 @@ def _of_backups(backups: ports.BackupsSeen, every_h: float, now: datetime) -> po
     else:
         says = f"the newest backup is {(now - backups.newest_at).total_seconds() / 3_600:.1f} h old"
     late = backup_is_late(backups.newest_at, every_h, now)
-    return ports.IntegrityCheck(name="backup", found=int(late), says=says, repair=BACKUP)
+    return ports.IntegrityCheck("backup", int(late), says, BACKUP)

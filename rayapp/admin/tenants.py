@@ -10,7 +10,6 @@ from rayapp.admin.retention import LegalHolds
 from rayapp.core.errors import NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.memory.scope import WriteScope
-from rayapp.memory.user_data import TIME_SHARE
 from rayapp.portability.erasure import ARCHIVES, ErasureService
 from rayapp.portability.files import ArchiveFiles
 from rayapp.portability.ports import UserArchive
@@ -66,9 +65,6 @@ class TenantsService:
     _: KW_ONLY
     runtime: Runtime
 
-    def __post_init__(self) -> None:
-        self._budget_s = TIME_SHARE * self.runtime.settings.stream_limit_s
-
     async def all(self) -> list[Tenant]:
         """Those that a key was ever made for, by name; the default one has none and is left out."""
         living: Counter[str] = Counter()
@@ -90,7 +86,7 @@ class TenantsService:
             NotFound: no key and no row names the tenant.
             Conflict: one of its users is held; nothing is erased.
         """
-        until = self.runtime.clock.monotonic() + self._budget_s
+        until = self.runtime.clock.monotonic() + self.runtime.stream_budget_s
         owners = sorted(await self.stores.archive.owners(org_id))
         if not owners and all(key.org_id != org_id for key in await self.stores.api_keys.all()):
             raise NotFound("There is no such tenant; list them to see their names.")

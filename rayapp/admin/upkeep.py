@@ -20,7 +20,7 @@ from rayapp.index.ports import ItemScan, VectorIndex
 from rayapp.index.rules.points import collections_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
-from rayapp.memory.user_data import TIME_SHARE, UserDataService
+from rayapp.memory.user_data import UserDataService
 from rayapp.portability.rules.collections import ITEMS, KEPT_IN_RESET, LEGACY_BANK
 
 # Free bytes below which a file is not worth compacting: the server itself gives up below 10 %.
@@ -52,9 +52,6 @@ class UpkeepService:
     _: KW_ONLY
     runtime: Runtime
 
-    def __post_init__(self) -> None:
-        self._budget_s = TIME_SHARE * self.runtime.settings.serve.request_timeout_s
-
     # --- sizes
 
     async def sizes(self) -> ports.Sizes:
@@ -65,7 +62,7 @@ class UpkeepService:
 
     async def compact(self) -> tuple[list[ports.Compaction], bool]:
         """Largest first, one at a time: a compaction reads and writes its whole file."""
-        until = self.runtime.clock.monotonic() + self._budget_s
+        until = self.runtime.clock.monotonic() + self.runtime.budget_s
         sizes = await self.stores.housekeeping.sizes()
         worth = [size for size in sizes if size.free_bytes >= WORTH_BYTES]
         done: list[ports.Compaction] = []
@@ -106,7 +103,7 @@ class UpkeepService:
         return report if dry_run else await self._remove(report)
 
     async def _remove(self, report: ports.Cleanup) -> ports.Cleanup:
-        until = self.runtime.clock.monotonic() + self._budget_s
+        until = self.runtime.clock.monotonic() + self.runtime.budget_s
         users = memories = rows = 0
         for user in report.orphans:
             left_s = until - self.runtime.clock.monotonic()
@@ -131,10 +128,10 @@ class UpkeepService:
 
     async def migrate(self, scope: WriteScope, *, dry_run: bool) -> ports.Migration:
         """Move the old memory bank of the user in; what is there already stays as it is."""
-        return await self.moving.move(scope, self._budget_s, dry_run=dry_run)
+        return await self.moving.move(scope, self.runtime.budget_s, dry_run=dry_run)
 
     async def verify_migration(self, scope: ReadScope) -> ports.Verification:
-        return await self.moving.verify(scope, self._budget_s)
+        return await self.moving.verify(scope, self.runtime.budget_s)
 
     async def sanitize(
         self, scope: WriteScope, tier: Tier | None, *, dry_run: bool, cursor: str | None
@@ -142,7 +139,7 @@ class UpkeepService:
         """Take encoded files out of the user's texts."""
         tiers = CORE_TIERS if tier is None else (tier,)
         return await self.sanitizing.run(
-            scope, tiers, self._budget_s, dry_run=dry_run, cursor=cursor
+            scope, tiers, self.runtime.budget_s, dry_run=dry_run, cursor=cursor
         )
 
     # --- reset
@@ -172,7 +169,7 @@ class UpkeepService:
         await self.holds.check_nobody()
         await self._refuse_while_jobs_run()
         await self._refuse_without_index()
-        until = self.runtime.clock.monotonic() + self._budget_s
+        until = self.runtime.clock.monotonic() + self.runtime.budget_s
         removed: dict[str, int] = {ITEMS: 0}
         removed[ITEMS], points, ended = await self._remove_items(until)
         if not ended:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from rayapp.bulk.model import DesiredState, Job, JobState, Partition, PartitionRow, Step, lease_of
 from rayapp.bulk.ports import JobStore, JobWork, Lease, LeaseStore
-from rayapp.bulk.rules import LEASE_LOST, JobResult, at_rest, result_of
+from rayapp.bulk.rules import LEASE_LOST, JobResult, at_rest, no_job, result_of
 from rayapp.core import errors
 from rayapp.core.cancelling import end
 from rayapp.core.deadline import Deadline
@@ -161,6 +161,7 @@ async def beside(main: Coroutine[Any, Any, T], side: Coroutine[Any, Any, None]) 
         await end(*tasks)
 
 
+@dataclass(eq=False)
 class JobLease:
     """In the hands of one driver of a kind.
 
@@ -169,41 +170,33 @@ class JobLease:
     goes on.
     """
 
-    def __init__(
-        self,
-        leases: LeaseStore,
-        kind: str,
-        holder: str,
-        move: Move,
-        *,
-        ttl_s: float,
-        clock: Clock,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        self._leases, self._holder, self._ttl_s = leases, holder, ttl_s
-        self._name, self._move = lease_of(kind), move
-        self._clock, self._sleep = clock, sleep
-        self._lease: Lease | None = None
-        self._fence = 0
-        # Held while a renewal may change the fence.
-        self._steady = asyncio.Lock()
+    leases: LeaseStore
+    kind: str
+    holder: str
+    move: Move
+    _: KW_ONLY
+    ttl_s: float
+    clock: Clock
+    sleep: Sleep = asyncio.sleep
 
-    @property
-    def fence(self) -> int:
-        """That of every write from now on."""
-        return self._fence
+    def __post_init__(self) -> None:
+        self._name = lease_of(self.kind)
+        self._lease: Lease | None = None
+        # That of every write from now on; it does not change while `steady` is held.
+        self.fence = 0
+        self.steady = asyncio.Lock()
 
     async def acquire(self) -> bool:
         """Try once to take it."""
         self._lease = await self._take()
         if self._lease is None:
             return False
-        self._fence = self._lease.fence
+        self.fence = self._lease.fence
         return True
 
     async def held(self) -> Lease | None:
         """Whoever has it now."""
-        return await self._leases.current(self._name)
+        return await self.leases.current(self._name)
 
     async def guard(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` while renewing; cancel it as soon as another driver has the lease or the job.
@@ -216,24 +209,20 @@ class JobLease:
         """Give it back; a store that is away lets it run out instead."""
         if self._lease is not None:
             with contextlib.suppress(errors.RayappError):
-                await self._leases.release(self._lease)
+                await self.leases.release(self._lease)
 
     async def confirm(self) -> None:
         """Renew now: nobody else had the lease from `acquire` to this moment.
 
         Raises Conflict, code `lease_lost`, when somebody had.
         """
-        async with self._steady:
+        async with self.steady:
             await self._renew_once()
-
-    def steady(self) -> asyncio.Lock:
-        """While it is held the fence does not change."""
-        return self._steady
 
     async def fenced(self, call: Callable[[int], Awaitable[T]]) -> T:
         """`call` with the present fence, and again when that one moved on while it ran."""
         while True:
-            fence = self._fence
+            fence = self.fence
             try:
                 return await call(fence)
             except errors.Conflict as error:
@@ -244,26 +233,26 @@ class JobLease:
         """Whether `error` refused a write only because this driver has a later fence by now."""
         if error.code != LEASE_LOST:
             return False
-        async with self._steady:
-            return self._fence != fence
+        async with self.steady:
+            return self.fence != fence
 
     async def _renew(self) -> None:
         failing_since: float | None = None
-        pause_s = self._ttl_s / RENEWALS
+        pause_s = self.ttl_s / RENEWALS
         while True:
-            await self._sleep(pause_s)
-            asked_at = self._clock.monotonic()
+            await self.sleep(pause_s)
+            asked_at = self.clock.monotonic()
             try:
-                async with self._steady:
+                async with self.steady:
                     await self._renew_once()
             except PASSING:
                 # Not since the last good renewal: that may be long ago only because of a stall.
                 failing_since = asked_at if failing_since is None else failing_since
-                if self._clock.monotonic() - failing_since >= self._ttl_s:
+                if self.clock.monotonic() - failing_since >= self.ttl_s:
                     raise
                 pause_s = RETRY_S
                 continue
-            failing_since, pause_s = None, self._ttl_s / RENEWALS
+            failing_since, pause_s = None, self.ttl_s / RENEWALS
 
     async def _renew_once(self) -> None:
         had = 0 if self._lease is None else self._lease.fence
@@ -271,13 +260,13 @@ class JobLease:
         # Every other holder has taken one fence.
         if lease is None or lease.fence > had + 1:
             raise errors.Conflict("Another driver got the lease of this one.", code=LEASE_LOST)
-        if lease.fence != self._fence:
+        if lease.fence != self.fence:
             log.warning("%s was renewed late: taken back as %d", self._name, lease.fence)
-            await self._move(self._fence, lease.fence)
-            self._fence = lease.fence
+            await self.move(self.fence, lease.fence)
+            self.fence = lease.fence
 
     def _take(self) -> Awaitable[Lease | None]:
-        return self._leases.acquire(self._name, self._holder, self._ttl_s)
+        return self.leases.acquire(self._name, self.holder, self.ttl_s)
 
 
 # One job has one driver. Whoever asks for the same work meanwhile follows that driver to its end,
@@ -458,7 +447,7 @@ async def the_named(jobs: JobStore, request: RunRequest, job_id: str) -> Job:
     """The stored job of this id. NotFound; InvalidInput when it is of another kind."""
     job = await jobs.get(job_id)
     if job is None:
-        raise errors.NotFound(f"No job {job_id}: check the id.", details={"job_id": job_id})
+        raise no_job(job_id)
     if job.kind != request.kind:
         raise errors.InvalidInput(f"Job {job_id} is a {job.kind}, not a {request.kind}.")
     return job

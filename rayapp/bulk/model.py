@@ -1,11 +1,12 @@
 """Values of bulk jobs: what a job is, what it is cut into, how far it is. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 
 def lease_of(kind: str) -> str:
@@ -46,6 +47,11 @@ class Partition:
 
     index: int
     payload: Mapping[str, Any]
+
+
+def shares_of(payloads: Iterable[Mapping[str, Any]]) -> list[Partition]:
+    """A partition for each of them, numbered in their order."""
+    return [Partition(index=index, payload=payload) for index, payload in enumerate(payloads)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +164,6 @@ class Finish:
 
 
 UUID_SPACE = 1 << 128
-_UUID_TEXT = (8, 4, 4, 4, 12)
 
 
 def point_ranges(parts: int) -> list[tuple[str | None, str | None]]:
@@ -175,8 +180,4 @@ def point_ranges(parts: int) -> list[tuple[str | None, str | None]]:
 
 def uuid_text(value: int) -> str:
     """`value`, 0 up to `UUID_SPACE` (not included), as the text of a point id."""
-    digits, parts, start = f"{value:032x}", [], 0
-    for size in _UUID_TEXT:
-        parts.append(digits[start : start + size])
-        start += size
-    return "-".join(parts)
+    return str(UUID(int=value))

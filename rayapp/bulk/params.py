@@ -107,6 +107,10 @@ def _source(value: Any, info: ValidationInfo) -> str:
     # them whole, because workers run elsewhere.
     if not _is_local(info):
         raise ValueError("must be `ckan`; a folder is set with datagov.source")
+    return _folder(value)
+
+
+def _folder(value: Any) -> str:
     return str(Path(value).expanduser().resolve())
 
 
@@ -186,10 +190,6 @@ class DatagovParams(JobParams):
         metavar="SECONDS",
         local=True,
     )
-
-
-def _folder(value: Any) -> str:
-    return str(Path(value).expanduser().resolve())
 
 
 class DocumentsParams(JobParams):

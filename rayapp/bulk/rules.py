@@ -1,6 +1,7 @@
 """What both job stores agree on, and how a run ends as its row says. Pure."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -57,11 +58,10 @@ def plain_plan(plan: Plan) -> Plan:
 
 def sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Counts by name over all of `counts`."""
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for one in counts:
-        for name, n in one.items():
-            total[name] = total.get(name, 0) + n
-    return total
+        total.update(one)
+    return dict(total)
 
 
 def can_be_taken(job: Job) -> bool:

@@ -174,7 +174,7 @@ class JobRunner:
         self, request: lease.RunRequest, known: Job | None, on_progress: lease.OnProgress
     ) -> rules.JobResult:
         job_id = (known or await self._find(request)).job_id
-        async with self._lease.steady():
+        async with self._lease.steady:
             self._taken = job = await self.stores.jobs.take(
                 job_id, self._lease.fence, submission_id=request.submission_id
             )

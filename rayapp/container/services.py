@@ -628,7 +628,7 @@ class Container:
                 **({"cache": cache.ping} if cache is not None else {}),
                 "models": self.models.health,
             },
-            breakers={
+            breaker_owners={
                 "process": ProcessBreakers(breakers, self.clock),
                 "embedding": self.embedder,
                 "reranker": self.reranker,
@@ -706,7 +706,13 @@ class Container:
             stores,
             self.index,
             self.user_data,
-            LegacyMove(stores.legacy, self.memories, stores.items, runtime=self.runtime),
+            LegacyMove(
+                stores.legacy,
+                self.memories,
+                stores.items,
+                limits=self.text_limits,
+                runtime=self.runtime,
+            ),
             Sanitizing(self.memories, stores.items, runtime=self.runtime),
             self.holds,
             runtime=self.runtime,

@@ -11,6 +11,9 @@ from rayapp.core.disk_space import ELSEWHERE, DiskSpace
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
 
+# Share of a request's time limit that such work may use; the rest is for counting and answering.
+TIME_SHARE = 0.6
+
 
 class SystemClock:
     def now(self) -> datetime:
@@ -70,3 +73,13 @@ class Runtime:
     process: str
     disk: DiskSpace = ELSEWHERE
     problems: Sequence[str] = ()
+
+    @property
+    def budget_s(self) -> float:
+        """What a request may spend on work that a repeat goes on with, seconds."""
+        return TIME_SHARE * self.settings.serve.request_timeout_s
+
+    @property
+    def stream_budget_s(self) -> float:
+        """The same where the answer may take as long as a stream."""
+        return TIME_SHARE * self.settings.stream_limit_s

@@ -17,6 +17,7 @@ from rayapp.bulk.model import (
     PartitionRow,
     Plan,
     Step,
+    shares_of,
 )
 from rayapp.bulk.params import CKAN, DATAGOV
 from rayapp.bulk.service import JobsService
@@ -245,12 +246,12 @@ class DatagovIngest:
 
 def _partitions(items: Mapping[str, MemoryItem]) -> list[Partition]:
     """Slices of one kind each, in the order in which the items were made."""
-    shares = []
+    shares: list[Mapping[str, Any]] = []
     for kind in KINDS:
         ids = [memory_id for memory_id in items if kind_of(memory_id) == kind]
         for at in range(0, len(ids), SLICE):
             shares.append({"kind": kind, "ids": ids[at : at + SLICE]})
-    return [Partition(index=index, payload=share) for index, share in enumerate(shares)]
+    return shares_of(shares)
 
 
 def _by_kind(memory_ids: Mapping[str, Any]) -> dict[str, int]:

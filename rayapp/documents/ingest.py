@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step
+from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step, shares_of
 from rayapp.core.errors import Conflict, DependencyDown, InvalidInput
 from rayapp.documents.ports import OPEN, Book, BookState
 from rayapp.documents.rules.kinds import kind_of_name
@@ -42,7 +42,7 @@ class DocumentsIngest:
             for path in self._folder.rglob("*")
             if path.is_file() and _is_read(path.name)
         )
-        parts = [Partition(index=at, payload={"file": name}) for at, name in enumerate(names)]
+        parts = shares_of({"file": name} for name in names)
         return Plan(partitions=parts, total=len(names), facts={"folder": str(self._folder)})
 
     async def begin(self, facts: Mapping[str, Any]) -> None:

@@ -39,9 +39,9 @@ class RoutingRow:
 
     concept: str
     label: str
-    tiers: dict[Tier, Counters]
     first_seen_at: datetime
     last_seen_at: datetime
+    tiers: dict[Tier, Counters] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
 
@@ -109,6 +109,15 @@ class DocumentEffect:
 
     doc_id: str
     counters: Counters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphQuestion:
+    """A question as the graphs know it: concept keys, kind of work, problem fingerprint."""
+
+    concepts: tuple[str, ...] = ()
+    context_type: str = "general"
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

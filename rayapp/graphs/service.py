@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -18,6 +19,7 @@ from rayapp.graphs.records import (
     ContentStats,
     Example,
     GraphListing,
+    GraphQuestion,
     GraphView,
     PathView,
     RoutingRow,
@@ -81,22 +83,21 @@ NO_CONTEXT = ""
 Contents = tuple[list[ContentNode], list[ContentEdge]]
 
 
+@dataclass(eq=False)
 class GraphsService:
     """Reads of the three graphs; at most five reads of the truth per call."""
 
-    def __init__(
-        self, graphs: GraphStore, items: MemoryStore, *, texts: Texts, runtime: Runtime
-    ) -> None:
-        self._graphs = graphs
-        self._items = items
-        self._expansions = texts.expansions
-        self._runtime = runtime
+    graphs: GraphStore
+    items: MemoryStore
+    _: KW_ONLY
+    texts: Texts
+    runtime: Runtime
 
     async def picture(self, scope: ReadScope, mode: GraphMode) -> GraphView:
         if mode == "routing":
             return views.graph_view(routing=await self.concepts(scope, views.MAX_ROUTING))
         known, contents, actions = await asyncio.gather(
-            self._graphs.top_routing(scope, KNOWN_ROUTING),
+            self.graphs.top_routing(scope, KNOWN_ROUTING),
             self._contents(scope),
             self._picture_actions(scope, mode),
         )
@@ -112,9 +113,9 @@ class GraphsService:
     ) -> GraphListing:
         """The picture is made of the listed rows, so that no collection is read twice."""
         known, contents, used = await asyncio.gather(
-            self._graphs.top_routing(scope, max(concepts, KNOWN_ROUTING)),
+            self.graphs.top_routing(scope, max(concepts, KNOWN_ROUTING)),
             self._contents(scope, wanted=mode != "routing"),
-            self._graphs.actions(scope, context_type=None, limit=max(actions, PICTURE_ACTIONS)),
+            self.graphs.actions(scope, context_type=None, limit=max(actions, PICTURE_ACTIONS)),
         )
         return GraphListing(
             concepts=tuple(known[:concepts]),
@@ -123,23 +124,22 @@ class GraphsService:
         )
 
     async def concepts(self, scope: ReadScope, limit: int) -> tuple[RoutingRow, ...]:
-        return tuple(await self._graphs.top_routing(scope, limit))
+        return tuple(await self.graphs.top_routing(scope, limit))
 
     async def actions(
         self, scope: ReadScope, *, context_type: str | None, limit: int
     ) -> tuple[ActionRow, ...]:
-        return tuple(await self._graphs.actions(scope, context_type=context_type, limit=limit))
+        return tuple(await self.graphs.actions(scope, context_type=context_type, limit=limit))
 
     async def definition(self, scope: ReadScope, concept_id: str) -> ConceptDefinition:
         """A name may be a key, an id of a picture, or a label; the first that is known counts."""
-        named = named_concept(concept_id, self._expansions)
+        named = named_concept(concept_id, self.texts.expansions)
         if named.action is not None:
             found = await self._action_definition(scope, *named.action)
             if found is not None:
                 return found
-        priors = await self._graphs.priors(
-            scope, concepts=named.keys, context_type=NO_CONTEXT, problem_hash=None
-        )
+        question = GraphQuestion(concepts=named.keys, context_type=NO_CONTEXT)
+        priors = await self.graphs.priors(scope, question)
         routing = {row.concept: row for row in priors.routing}
         nodes = {node.node_id: node for node in priors.nodes}
         key = next((key for key in named.keys if key in routing or key in nodes), None)
@@ -151,7 +151,7 @@ class GraphsService:
 
     async def path(self, scope: ReadScope, source: str, target: str) -> PathView:
         """Shortest while no read is cut; none is found beyond six edges."""
-        names = [named_concept(name, self._expansions).keys for name in (source, target)]
+        names = [named_concept(name, self.texts.expansions).keys for name in (source, target)]
         known = await self._nodes(scope, [key for keys in names for key in keys])
         ends = [next((key for key in keys if key in known), None) for keys in names]
         if ends[0] is None or ends[1] is None:
@@ -160,7 +160,7 @@ class GraphsService:
         for _ in range(PATH_READS):
             if reach.met or not reach.frontier:
                 break
-            edges = await self._graphs.edges_of(scope, reach.frontier, PATH_EDGES)
+            edges = await self.graphs.edges_of(scope, reach.frontier, PATH_EDGES)
             reach.step(edges, PATH_FRONTIER)
         corridor = reach.corridor()
         keys = shortest_path(corridor, ends[0], ends[1])
@@ -172,19 +172,19 @@ class GraphsService:
         return PathView(nodes=tuple(known[key] for key in keys), edges=_edges_on(keys, corridor))
 
     async def stats(self, scope: ReadScope) -> ContentStats:
-        return await self._graphs.stats(scope)
+        return await self.graphs.stats(scope)
 
     async def backfill(self, scope: WriteScope, limit: int, *, dry_run: bool) -> int:
         """Ask for items to be looked at again, how many; the outbox adds them to the graph later.
 
         So no node or edge has been touched when this answers.
         """
-        return await self._graphs.ask_follow_up(scope, limit, dry_run=dry_run)
+        return await self.graphs.ask_follow_up(scope, limit, dry_run=dry_run)
 
     async def patterns(self, scope: ReadScope, limit: int) -> tuple[MemoryItem, ...]:
         """Active patterns by Wilson score, best first."""
-        where = ItemFilter(tiers=(Tier.PATTERNS,), now=self._runtime.clock.now())
-        page = await self._items.page(scope, where, sort="score", limit=max(limit, PATTERNS_READ))
+        where = ItemFilter(tiers=(Tier.PATTERNS,), now=self.runtime.clock.now())
+        page = await self.items.page(scope, where, sort="score", limit=max(limit, PATTERNS_READ))
         best = sorted(
             page.items,
             key=lambda one: (one.stats.wilson_score, one.stats.uses, one.memory_id),
@@ -193,26 +193,24 @@ class GraphsService:
         return tuple(best[: max(0, limit)])
 
     async def _contents(self, scope: ReadScope, *, wanted: bool = True) -> Contents:
-        nodes = await self._graphs.top_nodes(scope, views.MAX_CONTENT) if wanted else []
+        nodes = await self.graphs.top_nodes(scope, views.MAX_CONTENT) if wanted else []
         if not nodes:
             return [], []
         ids = [node.node_id for node in nodes]
-        return nodes, await self._graphs.edges_of(scope, ids, PICTURE_EDGES)
+        return nodes, await self.graphs.edges_of(scope, ids, PICTURE_EDGES)
 
     async def _picture_actions(self, scope: ReadScope, mode: GraphMode) -> list[ActionRow]:
         if mode != "both":
             return []
-        return await self._graphs.actions(scope, context_type=None, limit=PICTURE_ACTIONS)
+        return await self.graphs.actions(scope, context_type=None, limit=PICTURE_ACTIONS)
 
     async def _nodes(self, scope: ReadScope, keys: Sequence[str]) -> dict[str, ContentNode]:
-        return {node.node_id: node for node in await self._graphs.nodes(scope, keys)}
+        return {node.node_id: node for node in await self.graphs.nodes(scope, keys)}
 
     async def _action_definition(
         self, scope: ReadScope, context_type: str, action: str
     ) -> ConceptDefinition | None:
-        rows = await self._graphs.actions(
-            scope, context_type=context_type, limit=DEFINITION_ACTIONS
-        )
+        rows = await self.graphs.actions(scope, context_type=context_type, limit=DEFINITION_ACTIONS)
         rows = [row for row in rows if row.action == action]
         if not rows:
             return None
@@ -250,9 +248,9 @@ class GraphsService:
         """The heaviest edges of a node, and the nodes at their other ends."""
         if node is None:
             return [], []
-        edges = await self._graphs.edges_of(scope, [node.node_id], DEFINITION_EDGES)
+        edges = await self.graphs.edges_of(scope, [node.node_id], DEFINITION_EDGES)
         ends = {end for edge in edges for end in (edge.source, edge.target)} - {node.node_id}
-        return edges, await self._graphs.nodes(scope, sorted(ends)) if ends else []
+        return edges, await self.graphs.nodes(scope, sorted(ends)) if ends else []
 
     async def _memories(
         self, scope: ReadScope, held: Sequence[str], examples: Sequence[Example]
@@ -264,10 +262,10 @@ class GraphsService:
         wanted = list(dict.fromkeys([*held, *newest_first]))[:DEFINITION_CANDIDATES]
         if not wanted:
             return ()
-        living = partial(matches, where=ItemFilter(now=self._runtime.clock.now()))
+        living = partial(matches, where=ItemFilter(now=self.runtime.clock.now()))
         found = [
             item
-            for item in await self._items.by_points(scope, wanted)
+            for item in await self.items.by_points(scope, wanted)
             if living(item) and (item.point_id in held or happened_to(item, judged[item.point_id]))
         ]
         found.sort(key=lambda item: (item.updated_at, item.memory_id), reverse=True)

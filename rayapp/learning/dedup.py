@@ -9,7 +9,7 @@ from rayapp.core.vectors import Vector
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import ScoredPoint, SubQuery
 from rayapp.learning.ports import LifecycleStore
-from rayapp.learning.rules.dedup import DEDUP_TIERS, merge_moves, pair, twin
+from rayapp.learning.rules.dedup import DEDUP_TIERS, merge_moves, pair, told_apart
 from rayapp.learning.rules.promotion import transition_id
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.ports import Event, MemoryStore
@@ -71,7 +71,9 @@ class DedupService:
             return None
         for point in near:
             other = fresh.get(point.point_id)
-            if other is not None and twin(mine, other, point.score, self.similarity).merge:
+            if other is None:
+                continue
+            if told_apart(mine, other, point.score, self.similarity) is None:
                 return await self._join(mine, other, point.score)
         return None
 

@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from rayapp.core.errors import DependencyDown
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.ports import GraphStore
-from rayapp.graphs.records import ContextInsights, GraphPriors, InsightsRequest
-from rayapp.graphs.rules.question import Question, read_question, suggestions_of, wanted_points
+from rayapp.graphs.records import ContextInsights, InsightsRequest
+from rayapp.graphs.rules.question import read_question, suggestions_of, wanted_points
 from rayapp.learning.ports import OutcomeStore
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.insights import Evidence, PastTurn, insights_of
@@ -48,7 +48,7 @@ class InsightsService:
         started = clock.monotonic()
         question = read_question(request, expansions)
         priors, turns = await asyncio.gather(
-            self._priors(scope, question), self._turns(scope, request)
+            self.graphs.priors(scope, question.of_graphs), self._turns(scope, request)
         )
         points = wanted_points(question, priors, scope.user_id)
         items, failures = await asyncio.gather(
@@ -74,14 +74,6 @@ class InsightsService:
         except DependencyDown:
             return ()
         return suggestions_of(query, [node.label for node in nodes])
-
-    async def _priors(self, scope: ReadScope, question: Question) -> GraphPriors:
-        return await self.graphs.priors(
-            scope,
-            concepts=question.keys,
-            context_type=question.context_type,
-            problem_hash=question.problem,
-        )
 
     async def _turns(self, scope: ReadScope, request: InsightsRequest) -> tuple[PastTurn, ...]:
         """A call that comes twice must not meet its own question as one that was asked before."""

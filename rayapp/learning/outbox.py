@@ -37,31 +37,30 @@ INDEX_WAIT_SHARE = 0.1
 INDEX_PATIENCE_S = 600.0
 
 
+@dataclass(eq=False)
 class FollowUps:
     """One batch of due items at a time."""
 
-    def __init__(
-        self, graphs: GraphStore, dedup: DedupService, expansions: Expansions, *, runtime: Runtime
-    ) -> None:
-        self._graphs = graphs
-        self._dedup = dedup
-        self._expansions = expansions
-        self._clock = runtime.clock
-        self._metrics = runtime.metrics
-        self._batch = runtime.settings.learning.effects_batch
-        self._pauses = Pauses(runtime.clock)
+    graphs: GraphStore
+    dedup: DedupService
+    expansions: Expansions
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._pauses = Pauses(self.runtime.clock)
 
     async def run_once(self) -> int:
         """How many items were merged or settled. A bad one is put off and stops no other."""
         self._pauses.forget_old()
         settled = 0
-        for due in await self._graphs.follow_ups(self._batch):
+        for due in await self.graphs.follow_ups(self.runtime.settings.learning.effects_batch):
             try:
                 settled += await self._follow(due)
             except BAD_ROW as error:
                 await self._put_off(due.item, error)
         if settled:
-            self._metrics.count("effects_settled", settled, kind="content")
+            self.runtime.metrics.count("effects_settled", settled, kind="content")
         return settled
 
     async def _follow(self, due: FollowUp) -> bool:
@@ -70,9 +69,9 @@ class FollowUps:
             waits = await self._wait_for_index(item)
             if waits or await self._merge(item):
                 return not waits  # a merged item changed: it is due again
-        after = contribution_of(item, self._expansions)
+        after = contribution_of(item, self.expansions)
         changes = content_changes(due.contributed, after, item.memory_id)
-        settled = await self._graphs.settle_content(due, after, changes)
+        settled = await self.graphs.settle_content(due, after, changes)
         if settled:
             self._pauses.forget(item.point_id)
         return settled
@@ -83,18 +82,18 @@ class FollowUps:
             return False
         state = item.index.sync_state
         hopeful = state is SyncState.PENDING and self._age_s(item) < INDEX_PATIENCE_S
-        return self._dedup.enabled and (state is SyncState.SYNCED or hopeful)
+        return self.dedup.enabled and (state is SyncState.SYNCED or hopeful)
 
     async def _wait_for_index(self, item: MemoryItem) -> bool:
         if item.index.sync_state is SyncState.SYNCED:
             return False
         pause_s = max(INDEX_WAIT_S, INDEX_WAIT_SHARE * self._age_s(item))
-        await self._graphs.postpone(item.point_id, self._later(pause_s))
+        await self.graphs.postpone(item.point_id, self._later(pause_s))
         return True
 
     async def _merge(self, item: MemoryItem) -> bool:
         try:
-            return await self._dedup.merge(item)
+            return await self.dedup.merge(item)
         except OUTAGES:
             if self._age_s(item) < INDEX_PATIENCE_S:
                 raise
@@ -102,16 +101,16 @@ class FollowUps:
 
     async def _put_off(self, item: MemoryItem, error: Exception) -> None:
         pause_s = self._pauses.failed(item.point_id, outage=isinstance(error, OUTAGES))
-        self._metrics.count("effects_failed", kind="content")
+        self.runtime.metrics.count("effects_failed", kind="content")
         log.warning("item %s waits %.0f s: %r", item.memory_id, pause_s, error)
-        await self._graphs.postpone(item.point_id, self._later(pause_s))
+        await self.graphs.postpone(item.point_id, self._later(pause_s))
 
     def _age_s(self, item: MemoryItem) -> float:
         """Time since the change that is followed up."""
-        return (self._clock.now() - item.updated_at).total_seconds()
+        return (self.runtime.clock.now() - item.updated_at).total_seconds()
 
     def _later(self, seconds: float) -> datetime:
-        return self._clock.now() + timedelta(seconds=seconds)
+        return self.runtime.clock.now() + timedelta(seconds=seconds)
 
 
 # What outcomes owe the graphs: paid at once by who recorded one, else by who drains the outbox.
@@ -122,19 +121,22 @@ AT_ONCE_S = 1.0
 MAX_AT_ONCE = 8
 
 
+@dataclass(eq=False)
 class GraphEffects:
     """Any number may run at once: what one settles, another skips."""
 
-    def __init__(self, graphs: GraphStore, expansions: Expansions, *, runtime: Runtime) -> None:
-        self._graphs = graphs
-        self._expansions = expansions
-        self._metrics = runtime.metrics
+    graphs: GraphStore
+    expansions: Expansions
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
         self._going: dict[str, asyncio.Task[None]] = {}
 
     async def settle(self, events: Sequence[OutcomeEvent]) -> int:
         """Settle one user's events; how many another process had not settled before."""
-        changes = outcome_changes(events, self._expansions)
-        if await self._graphs.settle_outcomes(events, changes):
+        changes = outcome_changes(events, self.expansions)
+        if await self.graphs.settle_outcomes(events, changes):
             return len(events)
         # Another process settled some of them: what is left is settled one by one.
         if len(events) == 1:
@@ -163,7 +165,7 @@ class GraphEffects:
             log.info("outcome %s is left to the outbox: %r", event.idempotency_key, error)
         else:
             if settled:
-                self._metrics.count("effects_settled", settled, kind="graph")
+                self.runtime.metrics.count("effects_settled", settled, kind="graph")
 
 
 # Events are due at once. Another process's clock may be ahead: its events are taken all the same.

@@ -17,7 +17,6 @@ from rayapp.learning.records import (
     OutcomeAnswer,
     OutcomeEvent,
     OutcomeRequest,
-    Recorder,
     ResponseAnswer,
     ResponseRequest,
     Signal,
@@ -277,9 +276,7 @@ class OutcomesService:
         creation.check_user(scope.user_id)
         first = await self._first(scope, request.idempotency_key)
         if first is None:
-            return await self._receipt(
-                scope, request.receipt_id, request.conversation_id, request.recorder
-            )
+            return await self._receipt(scope, request)
         if first.receipt_id is None:
             return None
         return await self.receipts.get(scope.own, first.receipt_id)
@@ -453,11 +450,9 @@ class OutcomesService:
     async def _subject(self, scope: WriteScope, request: OutcomeRequest) -> Subject:
         if request.memory_ids is not None:
             ids = tuple(dict.fromkeys(request.memory_ids))
-            receipt = await self._receipt(scope, request.receipt_id, None, request.recorder)
+            receipt = await self._receipt(scope, replace(request, conversation_id=None))
             return Subject(memory_ids=ids, receipt=receipt, strict=True)
-        receipt = await self._receipt(
-            scope, request.receipt_id, request.conversation_id, request.recorder
-        )
+        receipt = await self._receipt(scope, request)
         if receipt is None:
             raise errors.InvalidInput(
                 "Nothing to score: name memory_ids, a receipt_id, or a conversation_id whose "
@@ -470,9 +465,7 @@ class OutcomesService:
 
     async def _related(self, scope: WriteScope, request: ResponseRequest) -> Subject | None:
         """None when there is nothing to score: no receipt, and no ids."""
-        receipt = await self._receipt(
-            scope, request.receipt_id, request.conversation_id, request.recorder
-        )
+        receipt = await self._receipt(scope, request)
         if request.related is None:
             return Subject(memory_ids=judged_unnamed(receipt), receipt=receipt) if receipt else None
         ids = [one for one in request.related if isinstance(one, str)]
@@ -491,27 +484,23 @@ class OutcomesService:
         return Subject(memory_ids=named, receipt=receipt) if named or receipt else None
 
     async def _receipt(
-        self,
-        scope: WriteScope,
-        receipt_id: str | None,
-        conversation_id: str | None,
-        recorder: Recorder,
+        self, scope: WriteScope, asked: OutcomeRequest | ResponseRequest
     ) -> Receipt | None:
         """The named receipt, else the newest unscored one that this principal may score."""
-        if receipt_id is not None:
-            receipt = await self.receipts.get(scope.own, receipt_id)
+        if asked.receipt_id is not None:
+            receipt = await self.receipts.get(scope.own, asked.receipt_id)
             if receipt is None:
                 raise errors.NotFound(
-                    f"No receipt {receipt_id}: it expired or is not yours; search again, or name "
-                    "memory_ids.",
-                    details={"receipt_id": receipt_id},
+                    f"No receipt {asked.receipt_id}: it expired or is not yours; search again, or "
+                    "name memory_ids.",
+                    details={"receipt_id": asked.receipt_id},
                 )
             return receipt
-        if conversation_id is None:
+        if asked.conversation_id is None:
             return None
-        limit = 1 if recorder.owner else RECEIPTS_LOOKED_AT
-        found = await self.receipts.latest(scope.own, conversation_id, limit, unscored=True)
-        return next((r for r in found if recorder.owner or r.principal == recorder.principal), None)
+        limit = 1 if asked.recorder.owner else RECEIPTS_LOOKED_AT
+        found = await self.receipts.latest(scope.own, asked.conversation_id, limit, unscored=True)
+        return next((one for one in found if asked.recorder.may_judge(one.principal)), None)
 
     async def _receipt_showing(
         self, scope: WriteScope, request: FeedbackRequest, citations: Sequence[str]
@@ -519,13 +508,10 @@ class OutcomesService:
         """The newest receipt of the conversation that shows one of the citations."""
         if request.conversation_id is None:
             return None
-        read, recorder = scope.own, request.recorder
-        found = await self.receipts.latest(read, request.conversation_id, RECEIPTS_LOOKED_AT)
-        for receipt in found:
-            mine = recorder.owner or receipt.principal == recorder.principal
-            if mine and not set(citations).isdisjoint(all_shown(receipt)):
-                return receipt
-        return None
+        found = await self.receipts.latest(scope.own, request.conversation_id, RECEIPTS_LOOKED_AT)
+        mine = (one for one in found if request.recorder.may_judge(one.principal))
+        cited = set(citations)
+        return next((one for one in mine if not cited.isdisjoint(all_shown(one))), None)
 
     # --- recording
 

@@ -124,24 +124,26 @@ class OutcomeStore(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """One of the two that see all that rules could touch: `judged` gives what has an outcome,
+    otherwise comes what has none and whose time is over. `user_id` None: of all users."""
+
+    judged: bool
+    user_id: str | None
+    now: datetime
+
+
 class LifecycleStore(Protocol):
     """`memory_items` as the owner of tiers sees them."""
 
     async def candidates(
-        self,
-        *,
-        judged: bool,
-        user_id: str | None,
-        now: datetime,
-        after: MemoryItem | None,
-        limit: int,
+        self, walk: Walk, after: MemoryItem | None, limit: int
     ) -> list[MemoryItem]:
         """Active working, history and patterns items that a rule could touch.
 
         By user and point_id, those that come after `after`, the last item of the page before;
-        fewer than `limit` only on the last page. Two walks see all of them: `judged` gives those
-        with an outcome, otherwise come those without one whose time is over. `user_id` None: of
-        all users.
+        fewer than `limit` only on the last page.
         """
 
     async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:

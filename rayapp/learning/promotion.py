@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step
+from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step, shares_of
 from rayapp.bulk.ports import Lease, LeaseStore
-from rayapp.bulk.rules import sum_counts
+from rayapp.bulk.rules import LEASE_LOST, sum_counts
 from rayapp.core import errors
 from rayapp.core.retry import RetryPolicy, backoff_s
 from rayapp.core.runtime import Clock, Runtime
-from rayapp.learning.ports import LifecycleStore
+from rayapp.learning.ports import LifecycleStore, Walk
 from rayapp.learning.records import Move, PromotionReport, PromotionSchedule
 from rayapp.learning.rules import promotion as rules
 from rayapp.learning.rules.dedup import merge_moves, older_first
@@ -92,10 +93,7 @@ class PromotionWork:
             users[start : start + USERS_PER_PARTITION]
             for start in range(0, len(users), USERS_PER_PARTITION)
         ]
-        partitions = [
-            Partition(index=index, payload={"users": share}) for index, share in enumerate(shares)
-        ]
-        return Plan(partitions=partitions, total=len(users))
+        return Plan(partitions=shares_of({"users": one} for one in shares), total=len(users))
 
     async def begin(self, facts: Mapping[str, Any]) -> None:
         """Nothing needs to exist."""
@@ -136,9 +134,8 @@ class PromotionWork:
         for judged in (True, False):
             after = None
             while True:
-                page = await self._store.candidates(
-                    judged=judged, user_id=None, now=now, after=after, limit=PAGE
-                )
+                walk = Walk(judged=judged, user_id=None, now=now)
+                page = await self._store.candidates(walk, after, PAGE)
                 users.update(item.user_id for item in page)
                 if len(page) < PAGE:
                     break
@@ -153,7 +150,6 @@ def _counts(report: PromotionReport) -> dict[str, int]:
 
 log = logging.getLogger("rayapp.promotion")
 LEASE = "promotion"
-LEASE_LOST = "lease_lost"
 # How long a cycle waits for another one of the same name: 5 looks, about 1 s on average.
 BUSY = RetryPolicy(attempts=5, base_s=0.2, max_s=1.0)
 # An item that changes while it is decided on is read and decided on again; outcomes of one item
@@ -192,11 +188,8 @@ class _Run:
 
     lease: Lease | None
     owner: str
-    report: dict[str, int] = field(default_factory=dict)
+    report: Counter[str] = field(default_factory=Counter)
     moved: set[tuple[str, str | None, str]] = field(default_factory=set)
-
-    def count(self, name: str, number: int = 1) -> None:
-        self.report[name] = self.report.get(name, 0) + number
 
     def is_new(self, event: Event) -> bool:
         key = (event.user_id, event.memory_id, event.kind)
@@ -289,13 +282,8 @@ class PromotionService:
     async def _walk(self, user_id: str | None, judged: bool, run: _Run) -> None:
         limit, after = self.runtime.settings.promotion.batch_size, None
         while True:
-            page = await self.store.candidates(
-                judged=judged,
-                user_id=user_id,
-                now=self.runtime.clock.now(),
-                after=after,
-                limit=limit,
-            )
+            walk = Walk(judged=judged, user_id=user_id, now=self.runtime.clock.now())
+            page = await self.store.candidates(walk, after, limit)
             await self._settle(page, run)
             if len(page) < limit:
                 return
@@ -318,7 +306,7 @@ class PromotionService:
 
     async def _settle(self, items: Sequence[MemoryItem], run: _Run) -> None:
         """Move each item until no rule applies any more."""
-        run.count("examined", len(items))
+        run.report["examined"] += len(items)
         run.moved.clear()
         for _ in range(MAX_STEPS):
             due = [(item, found) for item in items if (found := self._check(item, run))]
@@ -335,7 +323,7 @@ class PromotionService:
             return self._decision(item)
         except Exception:  # one bad item never stops the cycle
             log.error("item %s is left where it is", item.memory_id, exc_info=True)
-            run.count("errors")
+            run.report["errors"] += 1
             return None
 
     def _decision(self, item: MemoryItem) -> rules.Decision | None:
@@ -385,7 +373,7 @@ class PromotionService:
                 return None
             item = found[0]
         log.error("item %s is left where it is", item.memory_id, exc_info=reason)
-        run.count("errors")
+        run.report["errors"] += 1
         return None
 
     async def _step(self, item: MemoryItem, run: _Run) -> MemoryItem | None:
@@ -434,7 +422,7 @@ class PromotionService:
 
     def _count(self, event: Event, run: _Run) -> None:
         if run.is_new(event):
-            run.count(event.kind)
+            run.report[event.kind] += 1
             self.runtime.metrics.count("transitions", kind=event.kind)
 
     def _report(self, run: _Run, started: float) -> PromotionReport:

@@ -153,6 +153,10 @@ class Recorder:
     principal: str = "local"
     owner: bool = True
 
+    def may_judge(self, principal: str | None) -> bool:
+        """What was shown to, or recorded by, this principal."""
+        return self.owner or principal == self.principal
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeRequest:

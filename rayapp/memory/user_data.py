@@ -16,8 +16,6 @@ from rayapp.memory.tiers import CORE_TIERS, Tier
 # Memories of one transaction: a few tenths of a second, so that the time limit is kept and an edit
 # that comes between waits briefly.
 PAGE = 200
-# Share of a request's time limit that clearing may use; the rest is for counting and answering.
-TIME_SHARE = 0.6
 
 
 @dataclass(eq=False)
@@ -32,9 +30,6 @@ class UserDataService:
     rows: UserRows
     _: KW_ONLY
     runtime: Runtime
-
-    def __post_init__(self) -> None:
-        self._budget_s = TIME_SHARE * self.runtime.settings.serve.request_timeout_s
 
     # --- hidden memories
 
@@ -82,7 +77,7 @@ class UserDataService:
     async def clear_all(self, scope: WriteScope) -> list[requests.Cleared]:
         """Every target in its turn, within the time of a request; one that fails keeps none of
         the others."""
-        until = self.runtime.clock.monotonic() + self._budget_s
+        until = self.runtime.clock.monotonic() + self.runtime.budget_s
         done = []
         for target in requests.ClearTarget:
             try:
@@ -99,7 +94,7 @@ class UserDataService:
         self, scope: WriteScope, target: requests.ClearTarget, budget_s: float | None = None
     ) -> requests.Cleared:
         """Delete for good, within the time of a request; `left` says what it did not reach."""
-        budget_s = self._budget_s if budget_s is None else budget_s
+        budget_s = self.runtime.budget_s if budget_s is None else budget_s
         tier = requests.CLEARED_TIERS.get(target)
         left = 0
         if tier is Tier.BOOKS:  # first, so that nothing adds chunks meanwhile

@@ -66,24 +66,78 @@ class _Sink(io.RawIOBase):
         return found
 
 
+class PartSum:
+    """What its manifest says of the rows of one collection, as they are written."""
+
+    def __init__(self, collection: str) -> None:
+        self.collection = collection
+        self._rows = self._bytes = 0
+        self._seen = hashlib.sha256()
+
+    def add(self, data: bytes, rows: int) -> None:
+        self._seen.update(data)
+        self._rows, self._bytes = self._rows + rows, self._bytes + len(data)
+
+    @property
+    def empty(self) -> bool:
+        return not self._rows
+
+    def part(self) -> Part:
+        return Part(
+            collection=self.collection,
+            rows=self._rows,
+            bytes=self._bytes,
+            sha256=self._seen.hexdigest(),
+            schema_version=BY_NAME[self.collection].schema,
+        )
+
+
 class ArchiveWriter:
-    """One archive, part by part; each call answers the bytes that it adds. `format` json: the same
-    rows as one JSON document."""
+    """One archive, collection by collection; each call answers the bytes that it adds. `format`
+    json: the same rows as one JSON document."""
 
     def __init__(self, format: Format, *, user_id: str, at: datetime, partial: bool) -> None:
-        self._zip = format == "zip"
         self._user_id, self._at, self._partial = user_id, at, partial
-        self._parts: list[Part] = []
+        self._parts: list[PartSum] = []
         self._sink = _Sink()
-        self._file = zipfile.ZipFile(self._sink, "w", zipfile.ZIP_DEFLATED, compresslevel=ZIP_LEVEL)
+        self._zip: zipfile.ZipFile | None = None
+        self._member: IO[bytes] | None = None
+        if format == "zip":
+            self._zip = zipfile.ZipFile(
+                self._sink, "w", zipfile.ZIP_DEFLATED, compresslevel=ZIP_LEVEL
+            )
+        else:
+            said = {"format": FORMAT, "version": VERSION, "exportedAt": at}
+            said |= {"userId": user_of(user_id)}
+            self._sink.write(orjson.dumps(said)[:-1] + b',"collections":{')
 
-    def part(self, collection: Collection) -> "PartWriter":
-        first = not self._parts
-        return PartWriter(self, collection, first)
+    def begin(self, collection: Collection) -> bytes:
+        """The rows to come are of this one."""
+        self._end_part()
+        if self._zip is not None:
+            self._member = self._zip.open(collection.name + SUFFIX, "w", force_zip64=True)
+        else:
+            start = b"," if self._parts else b""
+            self._sink.write(start + orjson.dumps(collection.name) + b":[")
+        self._parts.append(PartSum(collection.name))
+        return self._sink.taken()
+
+    def rows(self, rows: Iterable[Row]) -> bytes:
+        lines, part = [to_line(row) for row in rows], self._parts[-1]
+        first = part.empty
+        if self._member is None:
+            lines = [plain_line(orjson.loads(line)) for line in lines]
+        data = b"".join(lines)
+        part.add(data, len(lines))
+        if self._member is not None:
+            self._member.write(data)
+        elif lines:
+            self._sink.write((b"" if first else b",") + b",".join(lines))
+        return self._sink.taken()
 
     def end(self) -> bytes:
         """The manifest, and the end."""
-        names = [BY_NAME[part.collection] for part in self._parts]
+        self._end_part()
         manifest = Manifest(
             format=FORMAT,
             version=VERSION,
@@ -91,77 +145,21 @@ class ArchiveWriter:
             user_id=user_of(self._user_id),
             org_id=org_of(self._user_id),
             partial=self._partial,
-            parts=tuple(self._parts),
-            renewed=renewed_fields(names),
+            parts=tuple(one.part() for one in self._parts),
+            renewed=renewed_fields([BY_NAME[one.collection] for one in self._parts]),
         )
-        if not self._zip:
-            start = b"" if self._parts else self.head()
-            return start + b'},"manifest":' + manifest.model_dump_json().encode() + b"}"
-        self._file.writestr(MANIFEST, manifest.model_dump_json(indent=1))
-        self._file.close()
+        if self._zip is not None:
+            self._zip.writestr(MANIFEST, manifest.model_dump_json(indent=1))
+            self._zip.close()
+        else:
+            self._sink.write(b'},"manifest":' + manifest.model_dump_json().encode() + b"}")
         return self._sink.taken()
 
-    def head(self) -> bytes:
-        said = {"format": FORMAT, "version": VERSION, "exportedAt": self._at}
-        said |= {"userId": user_of(self._user_id)}
-        return orjson.dumps(said)[:-1] + b',"collections":{'
-
-    def open(self, name: str) -> IO[bytes]:
-        return self._file.open(name + SUFFIX, "w", force_zip64=True)
-
-    def taken(self) -> bytes:
-        return self._sink.taken()
-
-    @property
-    def zipped(self) -> bool:
-        return self._zip
-
-    def add(self, part: Part) -> None:
-        self._parts.append(part)
-
-
-class PartWriter:
-    """The rows of one collection."""
-
-    def __init__(self, archive: ArchiveWriter, collection: Collection, first: bool) -> None:
-        self._archive, self._collection = archive, collection
-        self._hash = hashlib.sha256()
-        self._rows = self._bytes = 0
-        self._member = archive.open(collection.name) if archive.zipped else None
-        self._prefix = b""
-        if self._member is None:
-            start = archive.head() if first else b","
-            self._prefix = start + orjson.dumps(collection.name) + b":["
-
-    def rows(self, rows: Iterable[Row]) -> bytes:
-        lines = [to_line(row) for row in rows]
-        if self._member is None:
-            lines = [plain_line(orjson.loads(line)) for line in lines]
-        data = b"".join(lines)
-        self._hash.update(data)
-        self._bytes += len(data)
-        first, self._rows = not self._rows, self._rows + len(lines)
+    def _end_part(self) -> None:
         if self._member is not None:
-            self._member.write(data)
-            return self._archive.taken()
-        out = (b"" if first else b",") + b",".join(lines) if lines else b""
-        prefix, self._prefix = self._prefix, b""
-        return prefix + out
-
-    def end(self) -> bytes:
-        self._archive.add(
-            Part(
-                collection=self._collection.name,
-                rows=self._rows,
-                bytes=self._bytes,
-                sha256=self._hash.hexdigest(),
-                schema_version=self._collection.schema,
-            )
-        )
-        if self._member is None:
-            return self._prefix + b"]"
-        self._member.close()
-        return self._archive.taken()
+            self._member.close()
+        elif self._parts:
+            self._sink.write(b"]")
 
 
 # --- reading

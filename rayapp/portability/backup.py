@@ -4,16 +4,13 @@ import asyncio
 import hashlib
 import re
 import zipfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    contextmanager,
-)
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
-from typing import IO, Annotated, Literal, Protocol
+from typing import IO, Annotated, Literal, Protocol, TypeVar
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -23,6 +20,7 @@ from rayapp.core.runtime import Clock
 from rayapp.portability.archive import BROKEN, ZIP_LEVEL
 from rayapp.portability.encryption import BackupKeys
 from rayapp.portability.files import UNFINISHED, Files, in_thread
+from rayapp.portability.ports import KeptArchive
 from rayapp.portability.rules.archive import MANIFEST, BadArchive
 from rayapp.portability.rules.collections import BY_NAME, ITEMS, Owner
 from rayapp.portability.sealing import (
@@ -34,6 +32,8 @@ from rayapp.portability.sealing import (
     open_rows,
     seal_rows,
 )
+
+T = TypeVar("T")
 
 FORMAT: Literal["rayapp-backup"] = "rayapp-backup"
 # Of a backup with sealed rows; older programs read one without, which says 1.
@@ -107,13 +107,6 @@ class BackupManifest(BaseModel):
         return sum(part.rows for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredBackup:
-    name: str
-    bytes: int
-    at: datetime
-
-
 class RowsDigest:
     """How many rows, and the sum of their SHA-256: the same in any order."""
 
@@ -150,6 +143,7 @@ class Verified:
     searches: int
 
 
+@dataclass(eq=False)
 class BackupService:
     """Backups in one place. Raises NotFound, BadArchive, Conflict, StoreDown.
 
@@ -160,29 +154,24 @@ class BackupService:
             and all keys lie there before a backup has its name.
     """
 
-    def __init__(
-        self,
-        database: Backups,
-        files: Files,
-        clock: Clock,
-        keys: BackupKeys | None = None,
-        key_place: Files | None = None,
-    ) -> None:
-        self._database = database
-        self._files = files
-        self._clock = clock
-        self._keys = keys or BackupKeys()
-        self.user_keys = UserKeys(database.user_keys, key_place, self._keys)
+    database: Backups
+    files: Files
+    clock: Clock
+    keys: BackupKeys = field(default_factory=BackupKeys)
+    key_place: Files | None = None
 
-    async def create(self) -> tuple[StoredBackup, BackupManifest]:
+    def __post_init__(self) -> None:
+        self.user_keys = UserKeys(self.database.user_keys, self.key_place, self.keys)
+
+    async def create(self) -> tuple[KeptArchive, BackupManifest]:
         """A file of all collections as they stand now; what a death leaves is no backup."""
-        now = self._clock.now().astimezone(UTC)
+        now = self.clock.now().astimezone(UTC)
         name = f"{PREFIX}{now.strftime(STAMP)}{SUFFIX}"
-        name += ENCRYPTED_SUFFIX if self._keys.encrypts else ""
+        name += ENCRYPTED_SUFFIX if self.keys.encrypts else ""
         async with AsyncExitStack() as stack:
-            target = await stack.enter_async_context(in_thread(self._files.writing(name)))
-            if self._keys.encrypts:
-                target = await stack.enter_async_context(in_thread(self._keys.sealed(target)))
+            target = await stack.enter_async_context(in_thread(self.files.writing(name)))
+            if self.keys.encrypts:
+                target = await stack.enter_async_context(in_thread(self.keys.sealed(target)))
             manifest = await self._write(target, now)
         made = next(one for one in await asyncio.to_thread(self.kept) if one.name == name)
         return made, manifest
@@ -192,12 +181,14 @@ class BackupService:
         sealing = await self.user_keys.prepare() if self.user_keys.seals else None
         parts = []
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=ZIP_LEVEL) as made:
-            async with self._database.snapshot() as snapshot:
-                for name in self._database.names:
+            async with self.database.snapshot() as snapshot:
+                for name in self.database.names:
                     if sealing is not None and BY_NAME[name].owner is Owner.USER:
-                        parts.append(await _write_sealed(made, name, snapshot, sealing[1]))
+                        pack = partial(seal_rows, name, keys=sealing[1])
+                        pages = snapshot.owned_pages(name)
+                        parts.append(await _write_part(made, name, pages, pack, sealed=True))
                     else:
-                        parts.append(await _write_plain(made, name, snapshot))
+                        parts.append(await _write_part(made, name, snapshot.pages(name), _plain))
             manifest = BackupManifest(
                 format=FORMAT,
                 version=1 if sealing is None else VERSION,
@@ -209,24 +200,24 @@ class BackupService:
         await self.user_keys.write()
         return manifest
 
-    def kept(self) -> list[StoredBackup]:
+    def kept(self) -> list[KeptArchive]:
         """Newest first."""
-        return stored_in(self._files)
+        return stored_in(self.files)
 
-    def cleanup(self, keep: int) -> list[StoredBackup]:
+    def cleanup(self, keep: int) -> list[KeptArchive]:
         """Remove all but the newest `keep`, and what deaths left; which went."""
         gone = self.kept()[keep:]
         for one in gone:
-            self._files.remove(one.name)
-        for name, _ in self._files.listed():
+            self.files.remove(one.name)
+        for name, _ in self.files.listed():
             if name.endswith(UNFINISHED) and is_backup(name.removesuffix(UNFINISHED)):
-                self._files.remove(name)
+                self.files.remove(name)
         return gone
 
     async def verify(self, name: str) -> Verified:
         """Restore it into a scratch database; compare what is there with what was read, and look
         for memories by their words."""
-        async with self._database.scratch(f"rayapp-verify-{uuid4().hex[:12]}") as scratch:
+        async with self.database.scratch(f"rayapp-verify-{uuid4().hex[:12]}") as scratch:
             with _read(await asyncio.to_thread(self._opened, name), name) as found:
                 manifest = _manifest(found, name)
                 keys, _ = await self._keys_of(manifest)
@@ -259,7 +250,7 @@ class BackupService:
             manifest = _manifest(found, name)
             keys, from_file = await self._keys_of(manifest)
             await asyncio.to_thread(_check, found, manifest, _secrets(keys))
-            if await self._database.total() and not replace:
+            if await self.database.total() and not replace:
                 raise Conflict(
                     "The database is not empty; restore into an empty one, or say that everything "
                     "in it goes.",
@@ -268,8 +259,8 @@ class BackupService:
             if from_file and manifest.user_keys:
                 await self.user_keys.adopt(keys, manifest.user_keys)
             if replace:
-                await self._database.empty()
-            return await _load(found, manifest, self._database, _secrets(keys))
+                await self.database.empty()
+            return await _load(found, manifest, self.database, _secrets(keys))
 
     def manifest(self, name: str) -> BackupManifest:
         with _read(self._opened(name), name) as found:
@@ -283,14 +274,12 @@ class BackupService:
 
     def _opened(self, name: str) -> IO[bytes]:
         if not is_backup(name) or name not in {one.name for one in self.kept()}:
-            raise NotFound(
-                f"No backup {name} in {self._files.where}; list them.", code="no_archive"
-            )
-        file = self._files.reading(name)
+            raise NotFound(f"No backup {name} in {self.files.where}; list them.", code="no_archive")
+        file = self.files.reading(name)
         if not name.endswith(ENCRYPTED_SUFFIX):
             return file
         with file:
-            return self._keys.opened(file, name)
+            return self.keys.opened(file, name)
 
 
 @contextmanager
@@ -334,32 +323,35 @@ async def _load(
     return Restored(digests=digests, unreadable=unreadable)
 
 
-async def _write_plain(made: zipfile.ZipFile, name: str, snapshot: Snapshot) -> BackupPart:
-    seen, rows, size = hashlib.sha256(), 0, 0
-    with made.open(name + BSON, "w", force_zip64=True) as member:
-        async for page in snapshot.pages(name):
-            rows += len(page)
-            size += await asyncio.to_thread(_pass_on, b"".join(page), member, seen)
-    return BackupPart(collection=name, rows=rows, bytes=size, sha256=seen.hexdigest())
-
-
-async def _write_sealed(
-    made: zipfile.ZipFile, name: str, snapshot: Snapshot, keys: Mapping[str, UserKey]
+async def _write_part(
+    made: zipfile.ZipFile,
+    name: str,
+    pages: AsyncIterator[list[T]],
+    pack: Callable[[list[T]], tuple[bytes, int]],
+    *,
+    sealed: bool = False,
 ) -> BackupPart:
+    """`pack` answers the bytes of a page, and how many rows they hold."""
     seen, rows, size = hashlib.sha256(), 0, 0
-    # Packed before it is sealed: stored as it is.
-    with made.open(zipfile.ZipInfo(name + SEALED), "w", force_zip64=True) as member:
-        async for page in snapshot.owned_pages(name):
-            data, count = await asyncio.to_thread(seal_rows, name, page, keys)
-            rows += count
-            size += await asyncio.to_thread(_pass_on, data, member, seen)
-    return BackupPart(collection=name, rows=rows, bytes=size, sha256=seen.hexdigest(), sealed=True)
+    # What is sealed was packed before: stored as it is.
+    target = zipfile.ZipInfo(name + SEALED) if sealed else name + BSON
+    with made.open(target, "w", force_zip64=True) as member:
+
+        def write(page: list[T]) -> tuple[int, int]:
+            data, count = pack(page)
+            seen.update(data)
+            member.write(data)
+            return len(data), count
+
+        async for page in pages:
+            more, count = await asyncio.to_thread(write, page)
+            size, rows = size + more, rows + count
+    digest = seen.hexdigest()
+    return BackupPart(collection=name, rows=rows, bytes=size, sha256=digest, sealed=sealed)
 
 
-def _pass_on(data: bytes, member: IO[bytes], seen: "hashlib._Hash") -> int:
-    seen.update(data)
-    member.write(data)
-    return len(data)
+def _plain(page: list[bytes]) -> tuple[bytes, int]:
+    return b"".join(page), len(page)
 
 
 class _Rows:
@@ -413,10 +405,10 @@ def _pieces(member: IO[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-def stored_in(files: Files) -> list[StoredBackup]:
+def stored_in(files: Files) -> list[KeptArchive]:
     """The whole ones of a place, newest first."""
     found = sorted([one for one in files.listed() if is_backup(one[0])], reverse=True)
-    return [StoredBackup(name=name, bytes=size, at=taken_at(name)) for name, size in found]
+    return [KeptArchive(name=name, bytes=size, at=taken_at(name)) for name, size in found]
 
 
 def _page(documents: Iterable[bytes]) -> list[bytes]:

@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from rayapp.core.errors import IndexDown, NotFound
 from rayapp.core.ids import user_of
 from rayapp.core.runtime import Runtime
 from rayapp.index.ports import VectorIndex
 from rayapp.memory.scope import WriteScope
-from rayapp.memory.user_data import TIME_SHARE
 from rayapp.portability.files import ArchiveFiles
 from rayapp.portability.ports import Certificate, UserArchive
 from rayapp.portability.rules.collections import Erasing, of_user
@@ -39,7 +40,7 @@ class ErasureService:
         self._files = files
         self._index = index
         self._clock = runtime.clock
-        self._budget_s = TIME_SHARE * runtime.settings.stream_limit_s
+        self._budget_s = runtime.stream_budget_s
 
     async def erase(self, scope: WriteScope, until: float | None = None) -> Certificate:
         """Rows of the user in every collection, points, and archives; API keys stay. It ends at
@@ -49,12 +50,12 @@ class ErasureService:
         has taken their points away, which is waited for within the time of a request.
         """
         until = self._clock.monotonic() + self._budget_s if until is None else until
-        removed = {ARCHIVES: await self._files.erase(scope.user_id)}
+        removed = Counter({ARCHIVES: await self._files.erase(scope.user_id)})
         points = await self._points(scope)
         await self._rows(scope, removed)
         for collection in of_user(Erasing.MEMORIES):
             while gone := await self._archive.clear(scope, collection, PAGE):
-                removed[collection.name] = removed.get(collection.name, 0) + gone
+                removed[collection.name] += gone
                 if self._clock.monotonic() >= until:
                     return await self._certificate(scope, removed, points)
         await self._let_go(scope, until)
@@ -82,19 +83,12 @@ class ErasureService:
             await asyncio.sleep(POLL_S)
             left = await self._archive.left_of(scope.own, part, part_id)
             last, still = left, still + 1 if left == last else 0
-        return Certificate(
-            user_sha256=hashlib.sha256(user_of(scope.user_id).encode()).hexdigest(),
-            at=self._clock.now(),
-            removed={name: max(0, rows - left[name]) for name, rows in sorted(before.items())},
-            left=dict(sorted(left.items())),
-            part=part,
-            part_sha256=hashlib.sha256(part_id.encode()).hexdigest(),
-        )
+        removed = {name: max(0, rows - left[name]) for name, rows in before.items()}
+        return self._signed(scope, removed, left, part=part, part_sha256=_sha256(part_id))
 
-    async def _rows(self, scope: WriteScope, removed: dict[str, int]) -> None:
+    async def _rows(self, scope: WriteScope, removed: Counter[str]) -> None:
         for collection in reversed(of_user(Erasing.ROWS, Erasing.POINTS)):
-            gone = await self._archive.clear(scope, collection, PAGE)
-            removed[collection.name] = removed.get(collection.name, 0) + gone
+            removed[collection.name] += await self._archive.clear(scope, collection, PAGE)
 
     async def _let_go(self, scope: WriteScope, until: float) -> None:
         """Wait while the indexer takes tombstones away."""
@@ -132,7 +126,7 @@ class ErasureService:
                         break
 
     async def _certificate(
-        self, scope: WriteScope, removed: dict[str, int], points: int | None
+        self, scope: WriteScope, removed: Counter[str], points: int | None
     ) -> Certificate:
         left = dict(await self._archive.left(scope.own))
         now = await self._points(scope)
@@ -140,9 +134,19 @@ class ErasureService:
         left[ARCHIVES] = len(await self._files.kept(scope.user_id))
         if points is not None and now is not None:
             removed[INDEX] = max(0, points - now)
+        return self._signed(scope, removed, left)
+
+    def _signed(
+        self, scope: WriteScope, removed: Mapping[str, int], left: Mapping[str, int], **part: Any
+    ) -> Certificate:
         return Certificate(
-            user_sha256=hashlib.sha256(user_of(scope.user_id).encode()).hexdigest(),
+            user_sha256=_sha256(user_of(scope.user_id)),
             at=self._clock.now(),
             removed=dict(sorted(removed.items())),
             left=dict(sorted(left.items())),
+            **part,
         )
+
+
+def _sha256(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()

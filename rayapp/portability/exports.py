@@ -10,15 +10,9 @@ from rayapp.core.errors import IndexDown
 from rayapp.core.runtime import Clock
 from rayapp.index.ports import VectorIndex
 from rayapp.memory.scope import ReadScope
-from rayapp.portability.archive import ArchiveWriter, PartWriter
+from rayapp.portability.archive import ArchiveWriter
 from rayapp.portability.files import ArchiveFiles, file_name
-from rayapp.portability.ports import (
-    Estimate,
-    ExportRequest,
-    KeptArchive,
-    RowReader,
-    UserArchive,
-)
+from rayapp.portability.ports import Estimate, ExportRequest, KeptArchive, RowReader, UserArchive
 from rayapp.portability.rules.archive import Row
 from rayapp.portability.rules.collections import Collection
 from rayapp.portability.rules.kinds import Kind
@@ -65,17 +59,14 @@ class ExportService:
             self._archive.snapshot(scope) as reader,
             aclosing(ahead(_pages(reader, request))) as pages,
         ):
-            part: PartWriter | None = None
             async for begun, rows in pages:
                 if begun is not None:
-                    if part is not None and (data := part.end()):
-                        yield data
-                    part = writer.part(begun)
-                # Packing is as long as several searches: it must not hold up the loop.
-                elif part is not None and (data := await asyncio.to_thread(part.rows, rows)):
+                    data = writer.begin(begun)
+                else:
+                    # Packing is as long as several searches: it must not hold up the loop.
+                    data = await asyncio.to_thread(writer.rows, rows)
+                if data:
                     yield data
-            if part is not None and (data := part.end()):
-                yield data
         yield writer.end()
 
     async def safety(self, scope: ReadScope) -> KeptArchive:

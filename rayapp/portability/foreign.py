@@ -6,8 +6,8 @@ import tempfile
 import zipfile
 from asyncio import to_thread
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from typing import IO
 
@@ -16,7 +16,7 @@ from rayapp.memory.bank_capacity import BANK
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import WriteScope
-from rayapp.portability.archive import BROKEN, ENCRYPTED, Archive
+from rayapp.portability.archive import BROKEN, ENCRYPTED, Archive, PartSum
 from rayapp.portability.imports import ImportService
 from rayapp.portability.ports import ImportReport, ImportRequest
 from rayapp.portability.rules.archive import (
@@ -26,7 +26,6 @@ from rayapp.portability.rules.archive import (
     VERSION,
     BadArchive,
     Manifest,
-    Part,
     Row,
     renewed_fields,
     to_line,
@@ -61,36 +60,30 @@ class ForeignReport:
     report: ImportReport
 
 
+@dataclass(eq=False)
 class ForeignImportService:
     """Raises BadArchive before anything is written; StoreDown."""
 
-    def __init__(
-        self,
-        imports: ImportService,
-        items: MemoryStore,
-        *,
-        limits: TextLimits,
-        runtime: Runtime,
-    ) -> None:
-        self._imports = imports
-        self._items = items
-        self._limits = limits
-        self._clock = runtime.clock
-        self._capacity = runtime.settings.memory_bank.capacity
-        self._max_bytes = runtime.settings.backup.max_unpacked_bytes
+    imports: ImportService
+    items: MemoryStore
+    _: KW_ONLY
+    limits: TextLimits
+    runtime: Runtime
 
     async def run(
         self, scope: WriteScope, origin: Origin, file: IO[bytes], name: str, *, dry_run: bool
     ) -> ForeignReport:
         """Read all, then write; the same file again adds nothing."""
-        room = self._capacity - await self._items.count(scope.own, BANK)
-        rows = ForeignRows(scope.user_id, origin, self._clock.now(), limits=self._limits, room=room)
+        room = self.runtime.settings.memory_bank.capacity - await self.items.count(scope.own, BANK)
+        rows = ForeignRows(
+            scope.user_id, origin, self.runtime.clock.now(), limits=self.limits, room=room
+        )
         with _Spool() as spool:
             await to_thread(self._read, origin, file, name, rows, spool)
             made_of = f"{origin.value}:{await to_thread(_sha256, file)}"
-            archive = spool.archive(scope.user_id, self._clock.now(), made_of)
+            archive = spool.archive(scope.user_id, self.runtime.clock.now(), made_of)
             request = ImportRequest(merge=Merge.SKIP, dry_run=dry_run)
-            report = await self._imports.run(scope, archive, request)
+            report = await self.imports.run(scope, archive, request)
         return ForeignReport(found=dict(rows.counts), left_out=dict(rows.left_out), report=report)
 
     def _read(
@@ -98,7 +91,7 @@ class ForeignImportService:
     ) -> None:
         with ExitStack() as stack:
             end = "" if origin is Origin.MARKDOWN else ".json"
-            files = _opened(file, name, end, self._max_bytes, stack)
+            files = _opened(file, name, end, self.runtime.settings.backup.max_unpacked_bytes, stack)
             try:
                 for found in READERS[origin](files):
                     for collection, row in rows.rows(found):
@@ -128,9 +121,9 @@ def _opened(file: IO[bytes], name: str, end: str, max_bytes: int, stack: ExitSta
         file.seek(0)
         base = name.replace("\\", "/").rpartition("/")[2].removesuffix(end) + end
 
-        def alone(_: str) -> IO[bytes]:
+        def alone(_: str) -> AbstractContextManager[IO[bytes]]:
             file.seek(0)
-            return _Kept(file)  # type: ignore[return-value]  # it is only read
+            return nullcontext(file)  # it is read more than once
 
         return Files((base,), alone, lambda _: None)
     try:
@@ -140,22 +133,6 @@ def _opened(file: IO[bytes], name: str, end: str, max_bytes: int, stack: ExitSta
     members = {one.filename: one for one in found.infolist() if not one.is_dir()}
     _check(found, max_bytes)
     return Files(tuple(members), found.open, lambda one: _changed(members[one]))
-
-
-class _Kept:
-    """A file that is read more than once: whoever is done with it leaves it open."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def read(self, size: int = -1) -> bytes:
-        return self._file.read(size)
-
-    def __enter__(self) -> "_Kept":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 def _check(found: zipfile.ZipFile, max_bytes: int) -> None:
@@ -194,25 +171,23 @@ def _changed(member: zipfile.ZipInfo) -> datetime | None:
 # --- rows on the disk
 
 
-class _SpooledPart:
+class _SpooledPart(PartSum):
     """The lines of one collection, on the disk when there are many."""
 
-    def __init__(self) -> None:
+    def __init__(self, collection: str) -> None:
+        super().__init__(collection)
         self.file = tempfile.SpooledTemporaryFile(SPOOL_BYTES)  # noqa: SIM115 - `_Spool` closes it
-        self.rows = self.bytes = 0
-        self.seen = hashlib.sha256()
 
-    def add(self, line: bytes) -> None:
-        self.file.write(line)
-        self.seen.update(line)
-        self.rows, self.bytes = self.rows + 1, self.bytes + len(line)
+    def add(self, data: bytes, rows: int = 1) -> None:
+        self.file.write(data)
+        super().add(data, rows)
 
 
 class _Spool:
     """Rows by collection, in the order in which they come; they go with it."""
 
     def __init__(self) -> None:
-        self._parts = {name: _SpooledPart() for name in (ITEMS, SESSIONS, TURNS)}
+        self._parts = {name: _SpooledPart(name) for name in (ITEMS, SESSIONS, TURNS)}
 
     def __enter__(self) -> "_Spool":
         return self
@@ -228,23 +203,13 @@ class _Spool:
         self._parts[collection].add(line)
 
     def archive(self, user_id: str, at: datetime, made_of: str) -> Archive:
-        parts = tuple(
-            Part(
-                collection=collection,
-                rows=part.rows,
-                bytes=part.bytes,
-                sha256=part.seen.hexdigest(),
-                schema_version=BY_NAME[collection].schema,
-            )
-            for collection, part in self._parts.items()
-        )
         manifest = Manifest(
             format=FORMAT,
             version=VERSION,
             exported_at=at,
             user_id=user_id,
             partial=True,
-            parts=parts,
+            parts=tuple(one.part() for one in self._parts.values()),
             renewed=renewed_fields([BY_NAME[one] for one in self._parts]),
         )
         return Archive(manifest, self._lines, made_of)

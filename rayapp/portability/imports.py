@@ -10,7 +10,6 @@ from rayapp.core.cancelling import ahead
 from rayapp.core.runtime import Runtime
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import WriteScope
-from rayapp.memory.user_data import TIME_SHARE
 from rayapp.portability.archive import Archive
 from rayapp.portability.exports import ExportService
 from rayapp.portability.ports import (
@@ -45,7 +44,7 @@ class ImportService:
         self._exports = exports
         self._limits = limits
         self._clock = runtime.clock
-        self._budget_s = TIME_SHARE * runtime.settings.stream_limit_s
+        self._budget_s = runtime.stream_budget_s
 
     async def restore(self, scope: WriteScope, found: Archive, request: ImportRequest) -> Restored:
         """An import after an export of all there is."""

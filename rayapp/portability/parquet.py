@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
-from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step
+from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step, shares_of
 from rayapp.core.runtime import Clock
 from rayapp.portability.files import Files, in_thread
 from rayapp.portability.ports import RowsSize
@@ -136,8 +136,7 @@ class ParquetExport:
         now = self._clock.now().astimezone(UTC)
         facts = {"dataset": PREFIX + now.strftime(STAMP), "at": now.isoformat()}
         facts |= {"place": self._place.where}
-        parts = [Partition(index=at, payload=one) for at, one in enumerate(shares)]
-        return Plan(partitions=parts, total=total, facts=facts)
+        return Plan(partitions=shares_of(shares), total=total, facts=facts)
 
     async def begin(self, facts: Mapping[str, Any]) -> None:
         self._facts = facts

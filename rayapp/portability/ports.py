@@ -6,8 +6,9 @@ Errors: an implementation raises only classes of `rayapp.core.errors`. Times are
 import hashlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from datetime import datetime
+from operator import add
 from typing import Literal, Protocol
 
 import orjson
@@ -35,12 +36,7 @@ class PutCounts:
     same_text: int = 0
 
     def __add__(self, other: "PutCounts") -> "PutCounts":
-        return PutCounts(
-            self.added + other.added,
-            self.changed + other.changed,
-            self.present + other.present,
-            self.same_text + other.same_text,
-        )
+        return PutCounts(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +83,8 @@ class RowsWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptArchive:
+    """A file: an export of a user, or a backup of the whole store."""
+
     name: str
     bytes: int
     at: datetime

@@ -20,7 +20,7 @@ import yaml
 from rayapp.container.inference import open_embedding_backend
 from rayapp.core.settings.load import load_settings
 from rayapp.inference.ports import EmbeddingBackend
-from rayapp.learning.rules.dedup import twin
+from rayapp.learning.rules.dedup import told_apart
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
 
@@ -48,7 +48,7 @@ class Pair:
     def coherent(self) -> bool:
         """The cohesion check would let the two merge, were they near enough."""
         one, other = (an_item(tier=Tier.MEMORY_BANK, text=text) for text in self.texts)
-        return twin(one, other, 1.0, NO_DISTANCE).merge
+        return told_apart(one, other, 1.0, NO_DISTANCE) is None
 
 
 @dataclass(frozen=True, slots=True)

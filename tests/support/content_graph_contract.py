@@ -7,7 +7,7 @@ from typing import Any
 
 from rayapp.core.vectors import IndexSchema
 from rayapp.graphs.ports import GraphStore
-from rayapp.graphs.records import Contribution, FollowUp
+from rayapp.graphs.records import Contribution, FollowUp, GraphQuestion
 from rayapp.graphs.rules.content import content_changes
 from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Status, SyncState
 from rayapp.memory.ports import IndexResult
@@ -195,9 +195,7 @@ class ContentContract:
 
     async def test_priors_name_the_nodes(self, stores: GraphStores) -> None:
         await a_fact_about(stores, CAR, DOCKER)
-        priors = await stores.graphs.priors(
-            DANA, concepts=["docker"], context_type="general", problem_hash=None
-        )
+        priors = await stores.graphs.priors(DANA, GraphQuestion(concepts=("docker",)))
         assert [node.node_id for node in priors.nodes] == ["docker"]
         assert priors.routing == ()
 

@@ -13,7 +13,6 @@ from rayapp.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from rayapp.memory.requests import ClearTarget
 from rayapp.memory.rules.lifecycle import hidden_reason
 from rayapp.memory.scope import EVERYTHING
-from rayapp.memory.user_data import TIME_SHARE
 from rayapp.portability.rules.kinds import Part
 from rayapp.wire import data as wire
 
@@ -125,7 +124,7 @@ async def erase_part(call: CurrentCall, query: InQuery[wire.ErasePartQuery]) -> 
     if not call.owner:
         raise Forbidden("Only the user's own key, or one of scope admin, may erase the user.")
     services, scope, name = call.services, call.writes, query.id
-    budget_s = TIME_SHARE * services.settings.serve.request_timeout_s
+    budget_s = services.user_data.runtime.budget_s
     about = replace(EVERYTHING, subject_ids=(name,))
     deletes: Mapping[Part, Callable[[], Awaitable[object]]] = {
         Part.CONVERSATION: lambda: services.conversations.delete(scope, name),

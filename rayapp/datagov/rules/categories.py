@@ -267,8 +267,7 @@ def _words(text: str) -> set[str]:
 # resource carries the labels of its whole dataset. So only words of a name count here.
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_flags_WORD = re.compile(r"[^\W_]+(?:\"[^\W_]+)?")
-_flags_PREFIXES = (re.compile("^[הבלמוכש](?=[א-ת]{3})"), re.compile("^[הבלמוכש]{2}(?=[א-ת]{3})"))
+_NAME_PART = re.compile(r"[^\W_]+(?:\"[^\W_]+)?")
 _TRAILING_DIGITS = re.compile(r"\d+$")
 
 
@@ -326,7 +325,7 @@ _RULES: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
 @lru_cache(maxsize=16_384)
 def flags_of_name(name: str) -> frozenset[str]:
     """The flags that a column called `name` sets."""
-    words = _flags_words(name)
+    words = _words_of_name(name)
     found = {flag for flag, wanted, other in _RULES if words & wanted and not words & other}
     found |= {flag for flag, pair in PAIRS if pair <= words and not words & NOT_EMAIL}
     for word in words:
@@ -355,13 +354,13 @@ def flags_of_all(resources: Iterable[Resource]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _flags_words(name: str) -> frozenset[str]:
+def _words_of_name(name: str) -> frozenset[str]:
     """Lower-case words of a name: `contactPhone_2` is contact, phone; `בכתובת` is כתובת too."""
-    plain = [match.group().lower() for match in _flags_WORD.finditer(_CAMEL.sub(" ", name))]
+    plain = [match.group().lower() for match in _NAME_PART.finditer(_CAMEL.sub(" ", name))]
     words: set[str] = set()
     for word in plain:
         words |= {word, _TRAILING_DIGITS.sub("", word)}
-        words |= {prefix.sub("", word) for prefix in _flags_PREFIXES}
+        words |= {prefix.sub("", word) for prefix in _PREFIXES}
     axes = frozenset() if len(plain) <= AXIS_WORDS else AXES
     return frozenset(words - {""} - axes)
 

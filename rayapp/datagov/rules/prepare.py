@@ -3,12 +3,14 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from rayapp.datagov.ports import Catalogue, Dataset, Field, Resource
 from rayapp.datagov.rules import categories
+
+T = TypeVar("T")
 
 # Samples kept of each kind: enough to look one up, few enough for a report.
 SAMPLES = 5
@@ -120,27 +122,31 @@ def has_hebrew(text: str) -> bool:
 
 def normalise(catalogue: Catalogue, anomalies: Anomalies) -> Catalogue:
     """The catalogue with clean texts and without repeated records; `anomalies` gets the counts."""
-    seen_datasets: set[str] = set()
-    seen_resources: set[str] = set()
-    datasets = []
-    for dataset in catalogue.datasets:
-        if dataset.dataset_id in seen_datasets:
-            anomalies.add("record_repeated", dataset.dataset_id)
-            continue
-        seen_datasets.add(dataset.dataset_id)
-        datasets.append(_dataset(dataset, seen_resources, anomalies))
+    seen: set[str] = set()
+    datasets = [
+        _dataset(dataset, seen, anomalies)
+        for dataset in _once(catalogue.datasets, "dataset_id", set(), anomalies)
+    ]
     return replace(catalogue, datasets=tuple(datasets))
+
+
+def _once(records: Iterable[T], key: str, seen: set[str], anomalies: Anomalies) -> Iterator[T]:
+    """The first record of each id in the field `key`, of those that were not `seen`."""
+    for record in records:
+        name = getattr(record, key)
+        if name in seen:
+            anomalies.add("record_repeated", name)
+        else:
+            seen.add(name)
+            yield record
 
 
 def _dataset(dataset: Dataset, seen: set[str], anomalies: Anomalies) -> Dataset:
     title = _repair(dataset.title, anomalies) or dataset.name or dataset.dataset_id
-    resources = []
-    for resource in dataset.resources:
-        if resource.resource_id in seen:
-            anomalies.add("record_repeated", resource.resource_id)
-            continue
-        seen.add(resource.resource_id)
-        resources.append(_resource(resource, title, anomalies))
+    resources = [
+        _resource(resource, title, anomalies)
+        for resource in _once(dataset.resources, "resource_id", seen, anomalies)
+    ]
     return replace(
         dataset,
         title=title,
@@ -239,16 +245,14 @@ def _file(dataset: Dataset, anomalies: Anomalies) -> Dataset:
     if not dataset.categories:
         anomalies.add("dataset_without_category", dataset.title)
         owner = f"{dataset.organization} {dataset.organization_en}"
-        return replace(
-            dataset, categories=categories.categorise(dataset.title, dataset.tags, owner)
-        )
+        found = categories.categorise(dataset.title, dataset.tags, owner)
+        return replace(dataset, categories=found)
     known = [slug for slug in dataset.categories if slug in categories.CATEGORIES]
     for slug in dataset.categories:
         if slug not in categories.CATEGORIES:
             anomalies.add("category_unknown", slug)
-    return replace(
-        dataset, categories=tuple(known[: categories.MAX_CATEGORIES]) or (categories.GENERAL,)
-    )
+    kept = tuple(known[: categories.MAX_CATEGORIES]) or (categories.GENERAL,)
+    return replace(dataset, categories=kept)
 
 
 def _look_at_dataset(dataset: Dataset, anomalies: Anomalies) -> None:

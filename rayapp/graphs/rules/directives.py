@@ -39,63 +39,50 @@ _REPLACED = str.maketrans(
 _DROPPED = frozenset({"Cf", "Cs", "Co", "Cn"})
 _SPACED = frozenset({"Cc", "Zl", "Zp", "Zs"})
 
-_SOLUTION: dict[Side, str] = {
-    "he": "פתרון ידוע (זיכרון {id}, פתר את השאלה הזאת {times}): {quote}.",
-    "en": "Known solution (memory {id}, solved this very question {times}): {quote}.",
-}
-_FAILURE: dict[Side, str] = {
-    "he": "לא לחזור על זיכרון {id}: {quote} - {reason}.",
-    "en": "Do not repeat memory {id}: {quote} - {reason}.",
-}
-_TIERS: dict[Side, str] = {
-    "he": "בנושא הזה עזרו עד כה בעיקר: {tiers}.",
-    "en": "On this topic these helped most so far: {tiers}.",
-}
-_TIER: dict[Side, str] = {
-    "he": "{tier} (ציון {wilson:.2f}, {uses} שימושים)",
-    "en": "{tier} (score {wilson:.2f}, {uses} uses)",
-}
-_ACTIONS: dict[Side, str] = {"he": "בשאלות כאלה {advice}.", "en": "For such questions {advice}."}
-_ADVICE: dict[Side, dict[str, str]] = {
+_SAYS: Mapping[Side, Mapping[str, str]] = {
     "he": {
+        "solution": "פתרון ידוע (זיכרון {id}, פתר את השאלה הזאת {times}): {quote}.",
+        "failure": "לא לחזור על זיכרון {id}: {quote} - {reason}.",
+        "tiers": "בנושא הזה עזרו עד כה בעיקר: {tiers}.",
+        "tier": "{tier} (ציון {wilson:.2f}, {uses} שימושים)",
+        "actions": "בשאלות כאלה {advice}.",
         "prefer": "{action} עבד {worked} מתוך {uses} פעמים, ויש להעדיפו",
         "avoid": "{action} נכשל {failed} מתוך {uses} פעמים, ויש להימנע ממנו",
+        "repeated": "השאלה כבר נשאלה בשיחה הזאת: {quote}. התשובה הקודמת כנראה לא הספיקה.",
+        "continuity": "השיחה ממשיכה לעסוק ב: {concepts}.",
+        "once": "פעם אחת",
+        "twice": "פעמיים",
+        "times": "{count} פעמים",
+        "solved": "פתר את השאלה הזאת {times}, לאחרונה ב-{day}",
+        "counted": "{verb} {count} מתוך {uses} פעמים, לאחרונה עם {concept} ב-{day}",
+        # Items of books carry no counters of their own: the book does.
+        "uncounted": "{verb} עם {concept} ב-{day}",
+        "asked": ", כשנשאל {quote}",
+        "last": "; התוצאה האחרונה: {outcome}",
     },
     "en": {
+        "solution": "Known solution (memory {id}, solved this very question {times}): {quote}.",
+        "failure": "Do not repeat memory {id}: {quote} - {reason}.",
+        "tiers": "On this topic these helped most so far: {tiers}.",
+        "tier": "{tier} (score {wilson:.2f}, {uses} uses)",
+        "actions": "For such questions {advice}.",
         "prefer": "{action} worked {worked} of {uses} times: prefer it",
         "avoid": "{action} failed {failed} of {uses} times: avoid it",
+        "repeated": (
+            "This was asked before in this conversation: {quote}. The answer was likely not enough."
+        ),
+        "continuity": "The conversation goes on about: {concepts}.",
+        "once": "once",
+        "twice": "twice",
+        "times": "{count} times",
+        "solved": "solved this very question {times}, last on {day}",
+        "counted": "{verb} {count} of {uses} times, last with {concept} on {day}",
+        "uncounted": "{verb} with {concept} on {day}",
+        "asked": ", when asked {quote}",
+        "last": "; last outcome: {outcome}",
     },
 }
-_REPEATED: dict[Side, str] = {
-    "he": "השאלה כבר נשאלה בשיחה הזאת: {quote}. התשובה הקודמת כנראה לא הספיקה.",
-    "en": "This was asked before in this conversation: {quote}. The answer was likely not enough.",
-}
-_CONTINUITY: dict[Side, str] = {
-    "he": "השיחה ממשיכה לעסוק ב: {concepts}.",
-    "en": "The conversation goes on about: {concepts}.",
-}
-
-_FEW_TIMES: dict[Side, dict[int, str]] = {
-    "he": {1: "פעם אחת", 2: "פעמיים"},
-    "en": {1: "once", 2: "twice"},
-}
-_MANY_TIMES: dict[Side, str] = {"he": "{count} פעמים", "en": "{count} times"}
-_SOLVED_REASON: dict[Side, str] = {
-    "he": "פתר את השאלה הזאת {times}, לאחרונה ב-{day}",
-    "en": "solved this very question {times}, last on {day}",
-}
-_COUNTED_REASON: dict[Side, str] = {
-    "he": "{verb} {count} מתוך {uses} פעמים, לאחרונה עם {concept} ב-{day}",
-    "en": "{verb} {count} of {uses} times, last with {concept} on {day}",
-}
-# Items of books carry no counters of their own: the book does.
-_PLAIN_REASON: dict[Side, str] = {
-    "he": "{verb} עם {concept} ב-{day}",
-    "en": "{verb} with {concept} on {day}",
-}
-_ASKED: dict[Side, str] = {"he": ", כשנשאל {quote}", "en": ", when asked {quote}"}
-_LAST: dict[Side, str] = {"he": "; התוצאה האחרונה: {outcome}", "en": "; last outcome: {outcome}"}
-_OUTCOMES: dict[Side, dict[Outcome, str]] = {
+_OUTCOMES: Mapping[Side, Mapping[Outcome, str]] = {
     "he": {
         Outcome.WORKED: "הצליח",
         Outcome.PARTIAL: "חלקי",
@@ -104,6 +91,10 @@ _OUTCOMES: dict[Side, dict[Outcome, str]] = {
     },
     "en": {outcome: outcome.value for outcome in Outcome},
 }
+
+
+def _say(side: Side, name: str, **values: object) -> str:
+    return _SAYS[side][name].format(**values)
 
 
 def side_of(language: str) -> Side:
@@ -117,12 +108,12 @@ def quote(text: str, limit: int = MAX_QUOTE) -> str:
 
 
 def solved_reason(side: Side, count: int, at: datetime) -> str:
-    return _SOLVED_REASON[side].format(times=_times(side, count), day=_day(at))
+    return _say(side, "solved", times=_times(side, count), day=_day(at))
 
 
 def _times(side: Side, count: int) -> str:
     """How often, as people say it."""
-    return _FEW_TIMES[side].get(count) or _MANY_TIMES[side].format(count=count)
+    return _say(side, {1: "once", 2: "twice"}.get(count, "times"), count=count)
 
 
 def counted_reason(
@@ -131,8 +122,9 @@ def counted_reason(
     """How often the memory worked or failed, and what is known of the last time."""
     stats = item.stats
     count = stats.worked_count if outcome is Outcome.WORKED else stats.failed_count
-    templates = _COUNTED_REASON if count else _PLAIN_REASON
-    text = templates[side].format(
+    text = _say(
+        side,
+        "counted" if count else "uncounted",
         verb=_OUTCOMES[side][outcome],
         count=count,
         uses=stats.uses,
@@ -140,9 +132,9 @@ def counted_reason(
         day=_day(at),
     )
     if asked:
-        text += _ASKED[side].format(quote=quote(asked, MAX_NAME))
+        text += _say(side, "asked", quote=quote(asked, MAX_NAME))
     if stats.last_outcome is not None and stats.last_outcome is not outcome:
-        text += _LAST[side].format(outcome=_OUTCOMES[side][stats.last_outcome])
+        text += _say(side, "last", outcome=_OUTCOMES[side][stats.last_outcome])
     return text
 
 
@@ -163,22 +155,17 @@ def directives_of(
     lines: list[str] = []
     if solution is not None:
         item, count = solution
-        lines.append(
-            _SOLUTION[side].format(
-                id=_flat(item.memory_id, MAX_QUOTE),
-                times=_times(side, count),
-                quote=quote(item.text),
-            )
-        )
+        memory = {"id": _flat(item.memory_id, MAX_QUOTE), "quote": quote(item.text)}
+        lines.append(_say(side, "solution", times=_times(side, count), **memory))
     lines += [_failure(side, failure) for failure in failures[:1]]
     if tiers is not None:
         lines.append(tiers)
     lines += _actions(side, actions)
     if repeated is not None:
-        lines.append(_REPEATED[side].format(quote=quote(repeated)))
+        lines.append(_say(side, "repeated", quote=quote(repeated)))
     if continuity:
         names = ", ".join(quote(name, MAX_NAME) for name in continuity[:MAX_CONCEPTS])
-        lines.append(_CONTINUITY[side].format(concepts=names))
+        lines.append(_say(side, "continuity", concepts=names))
     return tuple(lines[:MAX_DIRECTIVES])
 
 
@@ -188,14 +175,16 @@ def advised_tiers(side: Side, tiers: Sequence[TierAdvice], documents: bool) -> s
     if not helped:
         return None
     named = [
-        _TIER[side].format(tier=tier_name(one.tier, documents), wilson=one.wilson, uses=one.uses)
+        _say(side, "tier", tier=tier_name(one.tier, documents), wilson=one.wilson, uses=one.uses)
         for one in helped
     ]
-    return _TIERS[side].format(tiers=", ".join(named))
+    return _say(side, "tiers", tiers=", ".join(named))
 
 
 def _failure(side: Side, failure: PastExperience) -> str:
-    return _FAILURE[side].format(
+    return _say(
+        side,
+        "failure",
         id=_flat(failure.item.memory_id, MAX_QUOTE),
         quote=quote(failure.item.text),
         reason=failure.reason,
@@ -213,13 +202,18 @@ def _actions(side: Side, actions: Sequence[ActionAdvice]) -> Iterator[str]:
     best = [one for one in actions if one.advice == "prefer"][:1]
     worst = [one for one in actions if one.advice == "avoid"][-1:]
     parts = [
-        _ADVICE[side][one.advice].format(
-            action=quote(one.action, MAX_NAME), worked=one.worked, failed=one.failed, uses=one.uses
+        _say(
+            side,
+            one.advice,
+            action=quote(one.action, MAX_NAME),
+            worked=one.worked,
+            failed=one.failed,
+            uses=one.uses,
         )
         for one in (*best, *worst)
     ]
     if parts:
-        yield _ACTIONS[side].format(advice="; ".join(parts))
+        yield _say(side, "actions", advice="; ".join(parts))
 
 
 def _day(at: datetime) -> str:

@@ -242,9 +242,12 @@ class Question:
         return self.concepts or self.recent
 
     @property
-    def keys(self) -> tuple[str, ...]:
+    def of_graphs(self) -> records.GraphQuestion:
         """What the graphs are asked for."""
-        return tuple(concept.key for concept in self.focus)
+        keys = tuple(concept.key for concept in self.focus)
+        return records.GraphQuestion(
+            concepts=keys, context_type=self.context_type, problem=self.problem
+        )
 
     @property
     def labels(self) -> dict[str, str]:

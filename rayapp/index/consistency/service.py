@@ -14,6 +14,7 @@ from rayapp.bulk.model import (
     Plan,
     Step,
     point_ranges,
+    shares_of,
     uuid_text,
 )
 from rayapp.core.ids import OWNER_ID_PATTERN, SYSTEM_USER
@@ -228,10 +229,7 @@ class SweepWork:
                 for one in point_ranges(self.runtime.settings.consistency.partitions)
             ]
         room = max(1, MAX_EVENTS // len(shares))
-        partitions = [
-            Partition(index=index, payload={**share, "events": room})
-            for index, share in enumerate(shares)
-        ]
+        partitions = shares_of({**share, "events": room} for share in shares)
         return Plan(partitions=partitions, total=total)
 
     async def begin(self, facts: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step, point_ranges
+from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step, point_ranges, shares_of
 from rayapp.core.errors import InvalidInput
 from rayapp.index.point_builder import PointFailure
 from rayapp.index.reindex import switch
@@ -66,10 +66,7 @@ class ReindexWork:
             watermark=now,
         )
         ranges = point_ranges(self._settings.partitions)
-        partitions = [
-            Partition(index=n, payload={"after": after, "until": until})
-            for n, (after, until) in enumerate(ranges)
-        ]
+        partitions = shares_of({"after": after, "until": until} for after, until in ranges)
         total = await parts.scan.total()
         return Plan(partitions=partitions, total=total, facts=facts.as_json())
 

@@ -1,7 +1,7 @@
 """When two facts say the same, which of them stays, and how they become one. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from rayapp.learning.records import Move
@@ -19,36 +19,23 @@ from rayapp.text.signature import difference
 DEDUP_TIERS = frozenset({Tier.MEMORY_BANK, Tier.PATTERNS})
 
 
-@dataclass(frozen=True, slots=True)
-class DedupDecision:
-    """`reason` is one word: `same`, or the first thing that tells the two apart."""
-
-    merge: bool
-    reason: str
-
-
-def twin(item: MemoryItem, other: MemoryItem, cosine: float, similarity: float) -> DedupDecision:
-    """Whether the two become one memory. The order of the two does not matter.
+def told_apart(item: MemoryItem, other: MemoryItem, cosine: float, similarity: float) -> str | None:
+    """The first thing that tells the two apart, in a word; None: they become one memory. The order
+    of the two does not matter.
 
     `similarity`: least cosine of two texts that say the same; 0 = nothing is merged.
     """
-    reason = _apart(item, other) or _distance(cosine, similarity) or _unlike(item, other)
-    return DedupDecision(merge=reason is None, reason=reason or "same")
-
-
-def winner(a: MemoryItem, b: MemoryItem) -> MemoryItem:
-    """The one that stays: higher quality, then the more trusted word, so that of a person's text
-    and a model's the person's is kept; then Wilson, then the newer, then the greater id."""
-    return max(a, b, key=_standing)
+    return _apart(item, other) or _distance(cosine, similarity) or _unlike(item, other)
 
 
 def pair(a: MemoryItem, b: MemoryItem) -> tuple[MemoryItem, MemoryItem]:
-    """(winner, loser)."""
-    kept = winner(a, b)
-    return kept, b if kept is a else a
+    """(winner, loser): the one of higher quality stays, then the more trusted word, so that of a
+    person's text and a model's the person's is kept; then Wilson, then the newer, then the greater
+    id."""
+    return (a, b) if _standing(a) >= _standing(b) else (b, a)
 
 
-def _standing(item: MemoryItem) -> tuple[object, ...]:
+def _standing(item: MemoryItem) -> tuple[float, float, float, datetime, str]:
     quality, wilson = item.quality.quality_score, item.stats.wilson_score
     return (quality, item.trust, wilson, item.stored_at, item.memory_id)
 
@@ -85,10 +72,10 @@ def _unlike(item: MemoryItem, other: MemoryItem) -> str | None:
     """What one of the two says and the other does not."""
     if not _labels_agree(item.entities, other.entities):
         return "entities"
-    told_apart = difference(item.text, other.text)
+    found = difference(item.text, other.text)
     # Every word is compared next, so none can be another name.
-    if told_apart not in (None, "names"):
-        return told_apart
+    if found not in (None, "names"):
+        return found
     return None if says_the_same(item.text, other.text) else "words"
 
 

@@ -45,27 +45,24 @@ class _Rows(Generic[_Key]):
     def __init__(self) -> None:
         self.rows: dict[_Key, _Row] = {}
 
-    def add(self, key: _Key, event: OutcomeEvent, examples: Iterable[records.Example] = ()) -> None:
-        row = self.rows.setdefault(key, _Row(event.at))
-        row.at = max(row.at, event.at)
-        row.counters = added(row.counters, counters_of(event.outcome))
-        row.count += 1
-        row.examples.extend(examples)
-
-    def take(
+    def count(
         self,
         key: _Key,
         event: OutcomeEvent,
         examples: Iterable[records.Example] = (),
         *,
-        counted: bool,
+        times: int = 1,
     ) -> None:
-        """What a row counted of `event` goes; not `counted`, only examples of it go."""
+        """`times` -1: what a row counted of `event` goes; 0: only examples of it go."""
         row = self.rows.setdefault(key, _Row(event.at))
         row.examples.extend(examples)
-        if counted:
-            row.counters = added(row.counters, negative(counters_of(event.outcome)))
-            row.count -= 1
+        row.count += times
+        gain = counters_of(event.outcome)
+        if times > 0:
+            row.at = max(row.at, event.at)
+            row.counters = added(row.counters, gain)
+        elif times < 0:
+            row.counters = added(row.counters, negative(gain))
 
 
 @dataclass(slots=True)
@@ -120,14 +117,14 @@ def _gain(
 ) -> None:
     for tier, examples in _judged(event).items():
         for key in keys:
-            changes.routing.add((key, tier), event, examples)
-        changes.actions.add((event.context_type, event.action, tier), event, examples)
+            changes.routing.count((key, tier), event, examples)
+        changes.actions.count((event.context_type, event.action, tier), event, examples)
     for tool in event.tools:
-        changes.actions.add((event.context_type, tool, None), event)
+        changes.actions.count((event.context_type, tool, None), event)
     for doc_id in dict.fromkeys(event.documents):
-        changes.documents.add(doc_id, event)
+        changes.documents.count(doc_id, event)
     for problem, item in _solved(event, expansions):
-        changes.solutions.add((problem, item.memory_id, item.point_id), event)
+        changes.solutions.count((problem, item.memory_id, item.point_id), event)
 
 
 def _lose(
@@ -141,19 +138,19 @@ def _lose(
     left = _judged(after)
     for tier, examples in _judged(before).items():
         gone = [one for one in examples if one not in left.get(tier, ())]
-        counted = tier not in left
+        times = -1 if tier not in left else 0
         for key in keys:
-            changes.routing.take((key, tier), before, gone, counted=counted)
+            changes.routing.count((key, tier), before, gone, times=times)
         action = (before.context_type, before.action, tier)
-        changes.actions.take(action, before, gone, counted=counted)
+        changes.actions.count(action, before, gone, times=times)
     for tool in (tool for tool in before.tools if tool not in after.tools):
-        changes.actions.take((before.context_type, tool, None), before, counted=True)
+        changes.actions.count((before.context_type, tool, None), before, times=-1)
     for doc_id in dict.fromkeys(doc for doc in before.documents if doc not in after.documents):
-        changes.documents.take(doc_id, before, counted=True)
+        changes.documents.count(doc_id, before, times=-1)
     kept = set(after.applied)
     for problem, item in _solved(before, expansions):
         if item not in kept:
-            changes.solutions.take((problem, item.memory_id, item.point_id), before, counted=True)
+            changes.solutions.count((problem, item.memory_id, item.point_id), before, times=-1)
 
 
 def _increments(changes: _Changes, concepts: dict[str, Concept]) -> records.OutcomeChanges:

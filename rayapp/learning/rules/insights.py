@@ -13,7 +13,7 @@ from rayapp.graphs.rules.routing import action_success_rate, tier_advice, wilson
 from rayapp.graphs.rules.views import action_totals
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.promotion import GARBAGE_SCORE
-from rayapp.memory.item import MemoryItem, Outcome, Status
+from rayapp.memory.item import MemoryItem, Outcome, Stats, Status
 from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ItemFilter
 from rayapp.text.concept import Concept
@@ -31,6 +31,9 @@ MAX_ACTIONS = 10
 
 # What a past outcome says; `unknown` and `partial` neither recommend nor warn.
 _TELLING = frozenset({Outcome.WORKED, Outcome.PARTIAL, Outcome.FAILED})
+
+# The memory that solved this very problem, if there is one.
+Known = tuple[MemoryItem, records.KnownSolution] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +92,8 @@ def insights_of(
     # What the rules archived is no help any more, but that it failed must not be forgotten.
     seen = {p: one for p, one in seen.items() if p in shown or one.outcome is Outcome.FAILED}
     known = _known_solution(evidence.priors.solutions, shown, seen)
-    failures = _failures(question.side, seen, known)
+    # What failed when it was last tried, the most often failed first.
+    failures = _told(question.side, seen, Outcome.FAILED, known, lambda s: s.failed_count)
     tiers, actions = tier_advice(rows), _action_advice(evidence.priors.actions, priority)
     earlier = [turn for turn in evidence.turns if turn.at <= now - SAME_TURN]
     # What was solved is asked again because it works.
@@ -207,7 +211,7 @@ def _topic_of(question: Question, event: OutcomeEvent, expansions: Expansions | 
 
 def _known_solution(
     solutions: Sequence[records.KnownSolution], shown: dict[str, MemoryItem], seen: dict[str, _Seen]
-) -> tuple[MemoryItem, records.KnownSolution] | None:
+) -> Known:
     """The memory that solved this problem most often, unless it failed since."""
     for solution in by_success(solutions):
         item, last = shown.get(solution.point_id), seen.get(solution.point_id)
@@ -219,9 +223,7 @@ def _known_solution(
 
 
 def _patterns(
-    question: Question,
-    seen: dict[str, _Seen],
-    known: tuple[MemoryItem, records.KnownSolution] | None,
+    question: Question, seen: dict[str, _Seen], known: Known
 ) -> tuple[records.PastExperience, ...]:
     """What worked, the known solution first, then by Wilson score."""
     side, first = question.side, []
@@ -230,32 +232,22 @@ def _patterns(
         at = solution.last_used_at
         reason = directives.solved_reason(side, solution.success_count, at)
         first.append(_experience(_Seen(item, Outcome.WORKED, question.topic, at), reason))
-    worked = [one for one in seen.values() if one.outcome is Outcome.WORKED]
-    if known is not None:
-        worked = [one for one in worked if one.item.point_id != known[0].point_id]
-    worked.sort(
-        key=lambda one: (one.item.stats.wilson_score, one.at, one.item.memory_id), reverse=True
-    )
-    rest = [_experience(one, _reason(side, one)) for one in worked[:MAX_EXPERIENCES]]
-    return tuple([*first, *rest][:MAX_EXPERIENCES])
+    rest = _told(side, seen, Outcome.WORKED, known, lambda s: s.wilson_score)
+    return (*first, *rest)[:MAX_EXPERIENCES]
 
 
-def _failures(
+def _told(
     side: directives.Side,
     seen: dict[str, _Seen],
-    known: tuple[MemoryItem, records.KnownSolution] | None,
+    outcome: Outcome,
+    known: Known,
+    weight: Callable[[Stats], float],
 ) -> tuple[records.PastExperience, ...]:
-    """What failed when it was last tried, the most often failed first."""
+    """Those with this outcome but the known solution, the heaviest first."""
     solved = known[0].point_id if known else None
-    failed = [
-        one
-        for one in seen.values()
-        if one.outcome is Outcome.FAILED and one.item.point_id != solved
-    ]
-    failed.sort(
-        key=lambda one: (one.item.stats.failed_count, one.at, one.item.memory_id), reverse=True
-    )
-    return tuple(_experience(one, _reason(side, one)) for one in failed[:MAX_EXPERIENCES])
+    found = [one for one in seen.values() if one.outcome is outcome and one.item.point_id != solved]
+    found.sort(key=lambda one: (weight(one.item.stats), one.at, one.item.memory_id), reverse=True)
+    return tuple(_experience(one, _reason(side, one)) for one in found[:MAX_EXPERIENCES])
 
 
 def _experience(one: _Seen, reason: str) -> records.PastExperience:

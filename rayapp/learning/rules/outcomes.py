@@ -147,8 +147,7 @@ def replaced_by(
     return tuple(
         event.idempotency_key
         for event in events
-        if (recorder.owner or event.principal == recorder.principal)
-        and not named.isdisjoint(event.memory_ids)
+        if recorder.may_judge(event.principal) and not named.isdisjoint(event.memory_ids)
     )
 
 

@@ -82,14 +82,15 @@ class PromotionParams:
         return item.stats.score if self.policy == "score" else item.stats.wilson_score
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Decision:
-    """`to` is the tier that a promotion or demotion leads to."""
+    """`to` is the tier that a promotion or demotion leads to; `rule`, the name of the one that
+    decided, stands in the event."""
 
     action: Action
     reason: str
-    rule: str
     to: Tier | None = None
+    rule: str = ""
 
 
 # One rule; it answers None when it has nothing to say about the item.
@@ -100,7 +101,7 @@ def left_alone(item: MemoryItem, now: datetime, params: PromotionParams) -> Deci
     """Archived items, and tiers that outcomes and time never move."""
     if item.status is Status.ACTIVE and item.tier in RULED_TIERS:
         return None
-    return Decision(action="keep", reason="not moved by rules", rule="left_alone")
+    return Decision("keep", "not moved by rules")
 
 
 def promote_working(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
@@ -108,12 +109,7 @@ def promote_working(item: MemoryItem, now: datetime, params: PromotionParams) ->
     gate, uses = params.evidence(item), item.stats.uses
     if item.tier is not Tier.WORKING or gate < HISTORY_SCORE or uses < HISTORY_USES:
         return None
-    return Decision(
-        action="promote",
-        to=Tier.HISTORY,
-        reason=f"{params.policy} {gate:g} after {uses} uses",
-        rule="promote_working",
-    )
+    return Decision("promote", f"{params.policy} {gate:g} after {uses} uses", Tier.HISTORY)
 
 
 def promote_history(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
@@ -123,12 +119,8 @@ def promote_history(item: MemoryItem, now: datetime, params: PromotionParams) ->
         return None
     if stats.tier_uses < PATTERNS_TIER_USES or stats.tier_success < PATTERNS_TIER_SUCCESS:
         return None
-    return Decision(
-        action="promote",
-        to=Tier.PATTERNS,
-        reason=f"{params.policy} {gate:g}, success {stats.tier_success:g} in history",
-        rule="promote_history",
-    )
+    reason = f"{params.policy} {gate:g}, success {stats.tier_success:g} in history"
+    return Decision("promote", reason, Tier.PATTERNS)
 
 
 def demote_patterns(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
@@ -136,19 +128,12 @@ def demote_patterns(item: MemoryItem, now: datetime, params: PromotionParams) ->
     score = item.stats.score
     if item.tier is not Tier.PATTERNS or score >= DEMOTION_SCORE:
         return None
-    return Decision(
-        action="demote",
-        to=Tier.HISTORY,
-        reason=f"score {score:g} below {DEMOTION_SCORE:g}",
-        rule="demote_patterns",
-    )
+    return Decision("demote", f"score {score:g} below {DEMOTION_SCORE:g}", Tier.HISTORY)
 
 
 def archive_expired(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
     """Its time is over and its score does not outlive it."""
-    if not is_expired(item, now):
-        return None
-    return Decision(action="archive", reason=EXPIRED, rule="archive_expired")
+    return Decision("archive", EXPIRED) if is_expired(item, now) else None
 
 
 def archive_garbage(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
@@ -158,9 +143,7 @@ def archive_garbage(item: MemoryItem, now: datetime, params: PromotionParams) ->
     bound = YOUNG_GARBAGE_SCORE if young else GARBAGE_SCORE
     if item.tier is Tier.PATTERNS or not item.stats.uses or score >= bound:
         return None
-    return Decision(
-        action="archive", reason=f"score {score:g} below {bound:g}", rule="archive_garbage"
-    )
+    return Decision("archive", f"score {score:g} below {bound:g}")
 
 
 PROMOTION_RULES: tuple[Judge, ...] = (
@@ -171,7 +154,7 @@ PROMOTION_RULES: tuple[Judge, ...] = (
     archive_expired,
     archive_garbage,
 )
-KEEP = Decision(action="keep", reason="no rule applies", rule="none")
+KEEP = Decision("keep", "no rule applies", rule="none")
 
 
 def decide(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision:
@@ -179,7 +162,7 @@ def decide(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision
     for rule in PROMOTION_RULES:
         decision = rule(item, now, params)
         if decision is not None:
-            return decision
+            return replace(decision, rule=rule.__name__)
     return KEEP
 
 

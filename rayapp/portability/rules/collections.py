@@ -5,7 +5,7 @@ erasure do with it.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -85,19 +85,6 @@ class StoredPersonality:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRouting:
-    """A `RoutingRow` whose counters hold only what is above zero."""
-
-    concept: str
-    label: str
-    first_seen_at: datetime
-    last_seen_at: datetime
-    tiers: dict[Tier, graphs.Counters] = field(default_factory=dict)
-    aliases: tuple[str, ...] = ()
-    examples: tuple[graphs.Example, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredUpload:
     """A part of a file."""
 
@@ -115,7 +102,7 @@ class StoredDeletions:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Collection:
     """One collection.
 
@@ -133,10 +120,11 @@ class Collection:
     """
 
     name: str
-    owner: Owner = Owner.USER
     kind: Kind | None = None
     key: tuple[str, ...] = ()
     row: type[Any] | None = None
+    _: KW_ONLY
+    owner: Owner = Owner.USER
     extra: Mapping[str, Any] = field(default_factory=dict)
     renewed: frozenset[str] = frozenset()
     restarted: frozenset[str] = frozenset()
@@ -152,12 +140,12 @@ class Collection:
 # In the order in which an import writes them: what refers to memories comes after them. They are
 # cleared the other way round: deleting memories counts in the first.
 COLLECTIONS: tuple[Collection, ...] = (
-    Collection(name="memory_deletions", kind=Kind.TOMBSTONES, key=("tier",), row=StoredDeletions),
+    Collection("memory_deletions", Kind.TOMBSTONES, ("tier",), StoredDeletions),
     Collection(
-        name=ITEMS,
-        kind=Kind.MEMORIES,
-        key=("memory_id",),
-        row=MemoryItem,
+        ITEMS,
+        Kind.MEMORIES,
+        ("memory_id",),
+        MemoryItem,
         extra={
             "contribution": StoredContribution | None,
             "follow_up_at": datetime | None,
@@ -167,56 +155,39 @@ COLLECTIONS: tuple[Collection, ...] = (
         renewed=frozenset({"index"}),
         erasing=Erasing.MEMORIES,
     ),
+    Collection("memory_versions", Kind.VERSIONS, ("memory_id", "version"), MemoryVersion),
     Collection(
-        name="memory_versions",
-        kind=Kind.VERSIONS,
-        key=("memory_id", "version"),
-        row=MemoryVersion,
-    ),
-    Collection(
-        name=OUTCOMES,
-        kind=Kind.OUTCOMES,
-        key=("idempotency_key",),
-        row=StoredOutcome,
+        OUTCOMES,
+        Kind.OUTCOMES,
+        ("idempotency_key",),
+        StoredOutcome,
         extra={"effects": dict[str, bool], "token": str, "judgements": int, "taken": str},
     ),
-    Collection(name="kg_nodes", kind=Kind.GRAPHS, key=("node_id",), row=graphs.ContentNode),
+    Collection("kg_nodes", Kind.GRAPHS, ("node_id",), graphs.ContentNode),
+    Collection("kg_edges", Kind.GRAPHS, ("source", "target", "relation"), graphs.ContentEdge),
+    Collection("kg_routing", Kind.GRAPHS, ("concept",), graphs.RoutingRow, sparse=True),
     Collection(
-        name="kg_edges",
-        kind=Kind.GRAPHS,
-        key=("source", "target", "relation"),
-        row=graphs.ContentEdge,
-    ),
-    Collection(
-        name="kg_routing", kind=Kind.GRAPHS, key=("concept",), sparse=True, row=StoredRouting
-    ),
-    Collection(
-        name="kg_actions",
-        kind=Kind.GRAPHS,
-        key=("context_type", "action", "tier"),
+        "kg_actions",
+        Kind.GRAPHS,
+        ("context_type", "action", "tier"),
+        graphs.ActionRow,
         sparse=True,
-        row=graphs.ActionRow,
     ),
+    Collection("known_solutions", Kind.GRAPHS, ("problem_hash", "memory_id"), graphs.KnownSolution),
     Collection(
-        name="known_solutions",
-        kind=Kind.GRAPHS,
-        key=("problem_hash", "memory_id"),
-        row=graphs.KnownSolution,
-    ),
-    Collection(
-        name="books",
-        kind=Kind.GRAPHS,
-        key=("doc_id",),
+        "books",
+        Kind.GRAPHS,
+        ("doc_id",),
+        graphs.DocumentEffect,
         sparse=True,
-        row=graphs.DocumentEffect,
         extra={"last_judged_at": datetime},
     ),
     Collection(
-        name="documents",
-        kind=Kind.DOCUMENTS,
-        key=("book_id",),
+        "documents",
+        Kind.DOCUMENTS,
+        ("book_id",),
+        Book,
         sparse=True,
-        row=Book,
         extra={
             "title_key": str | None,
             "pages_stored": int,
@@ -226,18 +197,13 @@ COLLECTIONS: tuple[Collection, ...] = (
         renewed=frozenset({"claim", "digest_claim"}),
         restarted=frozenset({"due_at", "digest_due_at"}),
     ),
+    Collection("document_uploads", Kind.DOCUMENTS, ("upload_id", "part"), StoredUpload),
     Collection(
-        name="document_uploads",
-        kind=Kind.DOCUMENTS,
-        key=("upload_id", "part"),
-        row=StoredUpload,
-    ),
-    Collection(
-        name="sessions",
-        kind=Kind.CONVERSATIONS,
-        key=("conversation_id",),
+        "sessions",
+        Kind.CONVERSATIONS,
+        ("conversation_id",),
+        Session,
         sparse=True,
-        row=Session,
         extra={
             "expires_at": datetime | None,
             "title": str,
@@ -250,17 +216,17 @@ COLLECTIONS: tuple[Collection, ...] = (
         },
     ),
     Collection(
-        name="turns",
-        kind=Kind.CONVERSATIONS,
-        key=("conversation_id", "message_id"),
-        row=KeptTurn,
+        "turns",
+        Kind.CONVERSATIONS,
+        ("conversation_id", "message_id"),
+        KeptTurn,
         extra={"point_id": str, "words": tuple[int, ...]},
     ),
     Collection(
-        name="exchanges",
-        kind=Kind.CONVERSATIONS,
-        key=("conversation_id", "message_id"),
-        row=LearnedExchange,
+        "exchanges",
+        Kind.CONVERSATIONS,
+        ("conversation_id", "message_id"),
+        LearnedExchange,
         extra={
             "point_id": str | None,
             "state": str,
@@ -274,83 +240,57 @@ COLLECTIONS: tuple[Collection, ...] = (
         renewed=frozenset({"claim"}),
         restarted=frozenset({"due_at"}),
     ),
-    Collection(name="personality", kind=Kind.PERSONALITY, sparse=True, row=StoredPersonality),
-    Collection(name="model_windows", kind=Kind.PERSONALITY, key=("model",), row=OwnWindow),
-    Collection(name="events", kind=Kind.EVENTS, key=("event_id",), row=Event, mapped=False),
+    Collection("personality", Kind.PERSONALITY, row=StoredPersonality, sparse=True),
+    Collection("model_windows", Kind.PERSONALITY, ("model",), OwnWindow),
+    Collection("events", Kind.EVENTS, ("event_id",), Event, mapped=False),
     Collection(
-        name="receipts",
-        kind=Kind.RECEIPTS,
-        key=("receipt_id",),
-        row=Receipt,
+        "receipts",
+        Kind.RECEIPTS,
+        ("receipt_id",),
+        Receipt,
         extra={"judged": tuple[str, ...], "judgements": int},
         mapped=False,
     ),
     Collection(
-        name="quarantine",
+        "quarantine",
         erasing=Erasing.POINTS,
         owner_field="payload.user_id",
         why="points that were taken out of the index; an import makes them anew",
     ),
-    Collection(name="imports", why="how far imports have come"),
+    Collection("imports", why="how far imports have come"),
+    Collection("idempotency", backed_up=False, why="answers to requests that are over in a day"),
+    Collection("model_usage", why="the operator's ledger of what models cost"),
     Collection(
-        name="idempotency", backed_up=False, why="answers to requests that are over within a day"
-    ),
-    Collection(name="model_usage", why="the operator's ledger of what models cost"),
-    Collection(
-        name=LEGACY_BANK,
+        LEGACY_BANK,
         owner_field="userId",
         why="the first client's old collection, which moves in by a route of its own",
     ),
     # The last one of users: an erasure counts it after those whose rows a key is made for.
     Collection(
-        name=BACKUP_KEYS,
+        BACKUP_KEYS,
         backed_up=False,
         why="the key that seals the rows of a user in backups; without it nobody reads them there",
     ),
     Collection(
-        name="memory_changes",
+        "memory_changes",
         owner=Owner.SERVICE,
         backed_up=False,
         erasing=Erasing.EXPIRES,
         why="which points changed within the last hour, under a hash of the user",
     ),
-    Collection(
-        name="api_keys",
-        owner=Owner.SERVICE,
-        erasing=Erasing.KEPT,
-        why="hashes of keys; whoever runs the service revokes them",
-    ),
-    Collection(
-        name="daily_metrics",
-        owner=Owner.SERVICE,
-        erasing=Erasing.KEPT,
-        why="counts of the whole service, a row per day",
-    ),
-    Collection(
-        name="legal_holds",
-        owner=Owner.SERVICE,
-        erasing=Erasing.KEPT,
-        why="whose data an operator keeps from being deleted; a held user is not erased",
-    ),
-    Collection(
-        name="ended_tokens",
-        owner=Owner.SERVICE,
-        erasing=Erasing.KEPT,
-        why="ids of session tokens that were revoked, until they would have expired",
-    ),
-    Collection(
-        name="jobs",
-        owner=Owner.SERVICE,
-        erasing=Erasing.KEPT,
-        why="work of the operator, without texts of users",
-    ),
-    Collection(name="job_partitions", owner=Owner.SERVICE, erasing=Erasing.KEPT, why="as jobs"),
-    Collection(
-        name="leases",
-        owner=Owner.SERVICE,
-        backed_up=False,
-        erasing=Erasing.KEPT,
-        why="names of processes",
+    *(
+        Collection(
+            name, owner=Owner.SERVICE, backed_up=name != "leases", erasing=Erasing.KEPT, why=why
+        )
+        for name, why in (
+            ("api_keys", "hashes of keys; whoever runs the service revokes them"),
+            ("daily_metrics", "counts of the whole service, a row per day"),
+            ("legal_holds", "whose data an operator keeps: a held user is not erased"),
+            ("ended_tokens", "ids of session tokens that were revoked, until they have expired"),
+            ("jobs", "work of the operator, without texts of users"),
+            ("job_partitions", "as jobs"),
+            ("leases", "names of processes"),
+        )
     ),
 )
 

@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, Any, Literal
@@ -81,7 +82,7 @@ class Files:
     """An export as it was sent. `at`: when a file was changed, where its archive says so."""
 
     names: tuple[str, ...]
-    open: Callable[[str], IO[bytes]]
+    open: Callable[[str], AbstractContextManager[IO[bytes]]]
     at: Callable[[str], datetime | None]
 
     def named(self, *names: str) -> Iterator[str]:
@@ -94,11 +95,16 @@ class Files:
                 if (under if star else base == name) and not _hidden(one):
                     yield one
 
-    def json(self, name: str) -> Any:
-        """A whole file. Raises BadArchive."""
+    def whole(self, name: str) -> bytes | None:
+        """None: it has more than `MAX_PIECE_BYTES`."""
         with self.open(name) as file:
             data = file.read(MAX_PIECE_BYTES + 1)
-        if len(data) > MAX_PIECE_BYTES:
+        return data if len(data) <= MAX_PIECE_BYTES else None
+
+    def json(self, name: str) -> Any:
+        """A whole file. Raises BadArchive."""
+        data = self.whole(name)
+        if data is None:
             raise BadArchive(f"{shown(name)} has more than {MAX_PIECE_BYTES >> 20} MB; split it.")
         data = data.removeprefix(b"\xef\xbb\xbf")
         try:

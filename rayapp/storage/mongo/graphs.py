@@ -32,15 +32,10 @@ class GraphReads:
         self._actions = database.collection(ACTIONS)
 
     async def priors(
-        self,
-        scope: ReadScope,
-        *,
-        concepts: Sequence[str],
-        context_type: str,
-        problem_hash: str | None,
+        self, scope: ReadScope, question: records.GraphQuestion
     ) -> records.GraphPriors:
         """One aggregation; every stage tags its rows with `kind`."""
-        stages = _priors(mine(scope), list(concepts), context_type, problem_hash)
+        stages = _priors(mine(scope), question)
         with translated():
             cursor = await self._routing.aggregate(stages)
             docs = await cursor.to_list()
@@ -124,16 +119,15 @@ class GraphReads:
         )
 
 
-def _priors(
-    owner: Document, concepts: list[str], context_type: str, problem_hash: str | None
-) -> list[Document]:
+def _priors(owner: Document, question: records.GraphQuestion) -> list[Document]:
     """The pipeline on `kg_routing`; the other collections are joined to it."""
+    concepts = list(question.concepts)
     unions: list[tuple[str, list[Document]]] = [
         (NODES, [{"$match": {**owner, "node_id": {"$in": concepts}}}]),
         (
             ACTIONS,
             [
-                {"$match": {**owner, "context_type": context_type}},
+                {"$match": {**owner, "context_type": question.context_type}},
                 {"$sort": {"counters.uses": DESCENDING, "action": ASCENDING, "tier": ASCENDING}},
                 {"$limit": PRIOR_ACTIONS},
                 {"$unset": "examples"},
@@ -148,9 +142,9 @@ def _priors(
             ],
         ),
     ]
-    if problem_hash is not None:
+    if question.problem is not None:
         solutions: list[Document] = [
-            {"$match": {**owner, "problem_hash": problem_hash}},
+            {"$match": {**owner, "problem_hash": question.problem}},
             {"$sort": {"success_count": DESCENDING, "memory_id": ASCENDING}},
             {"$limit": PRIOR_SOLUTIONS},
         ]

@@ -85,9 +85,7 @@ class MongoHousekeeping:
             error=error,
         )
 
-    async def aged(
-        self, limit: ports.RetentionLimit, held: Collection[str]
-    ) -> list[ports.AgedRows]:
+    async def aged(self, limit: ports.RetentionLimit, held: Collection[str]) -> dict[str, int]:
         name, where = _aged(limit, held)
         steps: list[Document] = [
             {"$match": where},
@@ -96,7 +94,7 @@ class MongoHousekeeping:
         ]
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             cursor = await self._database.collection(name).aggregate(steps)
-            return [ports.AgedRows(user_id=row["_id"], rows=row["rows"]) async for row in cursor]
+            return {row["_id"]: row["rows"] async for row in cursor}
 
     async def session_users(self) -> list[ports.SessionUser]:
         pipeline: list[Document] = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from pymongo import ASCENDING, DESCENDING, ReturnDocument
 from pymongo.asynchronous.client_session import AsyncClientSession
@@ -19,7 +19,7 @@ from rayapp.bulk.model import (
     Plan,
     Step,
 )
-from rayapp.bulk.ports import Lease
+from rayapp.bulk.ports import Ending, Lease
 from rayapp.memory.requests import EPOCH
 from rayapp.storage.mongo.database import MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import translated
@@ -258,20 +258,11 @@ class MongoJobStore:
     async def stage(self, job_id: str, fence: int, name: str) -> None:
         await self._driven(job_id, fence, {"$set": {"stage": name}, **TOUCHED})
 
-    async def end(
-        self,
-        job_id: str,
-        fence: int,
-        state: JobState,
-        *,
-        report: Mapping[str, Any] | None = None,
-        error: str | None = None,
-        exit_code: int | None = None,
-    ) -> Job:
+    async def end(self, job_id: str, fence: int, state: JobState, **how: Unpack[Ending]) -> Job:
         """A job that has ended stays as it is: a repeated end changes nothing."""
         final = state in FINAL_STATES
-        change: Document = {"state": state.value, "report": rules.plain(report), "error": error}
-        change["exit_code"] = exit_code
+        change: Document = {"state": state.value, "report": rules.plain(how.get("report"))}
+        change |= {"error": how.get("error"), "exit_code": how.get("exit_code")}
         times = {"updated_at": True, "finished_at": True} if final else {"updated_at": True}
         if not final:
             change["finished_at"] = None

@@ -10,6 +10,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, RayappError, VersionConflict
+from rayapp.learning.ports import Walk
 from rayapp.learning.records import Move
 from rayapp.learning.rules import promotion as rules
 from rayapp.learning.rules.promotion import after_move, not_found, winner_of
@@ -46,13 +47,7 @@ class MongoLifecycleStore:
         self._graphs = GraphMerges(database)
 
     async def candidates(
-        self,
-        *,
-        judged: bool,
-        user_id: str | None,
-        now: datetime,
-        after: MemoryItem | None,
-        limit: int,
+        self, walk: Walk, after: MemoryItem | None, limit: int
     ) -> list[MemoryItem]:
         """Exactly what a rule could touch.
 
@@ -61,15 +56,15 @@ class MongoLifecycleStore:
         order of pages, and each page goes on where the last one ended: over all pages it looks
         once at each judged item, or at each unjudged one whose time is over.
         """
-        index = indexes.JUDGED.name if judged else indexes.EXPIRING.name
-        where: Document = {**ACTIVE, "stats.uses": 0, **_expired(now)}
-        if judged:
-            alternatives = [*_judged(now), _expired(now)]
+        index = indexes.JUDGED.name if walk.judged else indexes.EXPIRING.name
+        where: Document = {**ACTIVE, "stats.uses": 0, **_expired(walk.now)}
+        if walk.judged:
+            alternatives = [*_judged(walk.now), _expired(walk.now)]
             where = {**ACTIVE, "stats.uses": {"$gt": 0}, "$or": alternatives}
         last = None if after is None else (after.user_id, after.point_id)
         found: list[MemoryItem] = []
         while (wanted := limit - len(found)) > 0:
-            docs = await self._page(where, index, _after(user_id, last), wanted)
+            docs = await self._page(where, index, _after(walk.user_id, last), wanted)
             found += readable(docs, from_document)
             if len(docs) < wanted:
                 break

@@ -43,9 +43,7 @@ class InMemoryHousekeeping:
         self._known(collection)
         return ports.Compaction(collection=collection, before_bytes=0, after_bytes=0)
 
-    async def aged(
-        self, limit: ports.RetentionLimit, held: Collection[str]
-    ) -> list[ports.AgedRows]:
+    async def aged(self, limit: ports.RetentionLimit, held: Collection[str]) -> dict[str, int]:
         if limit.memories is not None:
             items = (row.item for row in self._items.values())
             users = [item.user_id for item in items if matches(item, limit.memories)]
@@ -57,7 +55,7 @@ class InMemoryHousekeeping:
             open_ = (book for book in books if book.attached_to is None)
             users = [book.user_id for book in open_ if book.uploaded_at < limit.before]
         counts = Counter(user for user in users if user not in {*held, SYSTEM_USER})
-        return [ports.AgedRows(user_id=user, rows=rows) for user, rows in sorted(counts.items())]
+        return dict(sorted(counts.items()))
 
     async def session_users(self) -> list[ports.SessionUser]:
         by_user: dict[str, list[MemoryItem]] = {}

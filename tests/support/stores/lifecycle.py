@@ -6,6 +6,7 @@ from datetime import datetime
 
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
+from rayapp.learning.ports import Walk
 from rayapp.learning.records import Move
 from rayapp.learning.rules.promotion import (
     PromotionParams,
@@ -41,23 +42,17 @@ class InMemoryLifecycleStore:
     _graphs: InMemoryGraphStore | None = None
 
     async def candidates(
-        self,
-        *,
-        judged: bool,
-        user_id: str | None,
-        now: datetime,
-        after: MemoryItem | None,
-        limit: int,
+        self, walk: Walk, after: MemoryItem | None, limit: int
     ) -> list[MemoryItem]:
         """Exactly what `could_move` says."""
-        owner = None if user_id is None else checked_user(user_id)
+        owner = None if walk.user_id is None else checked_user(walk.user_id)
         found = [
             row.item
             for row in self._items._rows.values()
             if owner in (None, row.item.user_id)
             and (after is None or _place(row.item) > _place(after))
-            and judged == (row.item.stats.uses > 0)
-            and could_move(row.item, now)
+            and walk.judged == (row.item.stats.uses > 0)
+            and could_move(row.item, walk.now)
         ]
         found.sort(key=_place)
         return found[: max(0, limit)]

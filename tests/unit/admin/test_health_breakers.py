@@ -33,7 +33,9 @@ def health_of(owners: dict[str, BreakerOwner], clock: FakeClock) -> HealthServic
         random=lambda: 0.0,
         process="p",
     )
-    return HealthService(unused, unused, schema=unused, checks={}, breakers=owners, runtime=runtime)
+    return HealthService(
+        unused, unused, schema=unused, checks={}, breaker_owners=owners, runtime=runtime
+    )
 
 
 def tripped(name: str, clock: FakeClock) -> Breaker:

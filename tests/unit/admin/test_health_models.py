@@ -33,7 +33,7 @@ async def component_of(models: ModelCalls | None) -> Component | None:
         unused,
         schema=IndexSchema(model="hash", dims=32, analyser="1"),
         checks={} if models is None else {"models": models.health},
-        breakers={},
+        breaker_owners={},
         runtime=bootstrap.runtime_of(load_settings("local", env={}), InMemoryMetrics(), clock),
     )
     health._index_state = HashEmbedder().health  # type: ignore[method-assign]  # not looked at

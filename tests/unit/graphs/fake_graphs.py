@@ -1,7 +1,7 @@
 """Graph rows that a test writes down, behind the reads of `GraphStore`, and a counter of reads."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rayapp.container import bootstrap
@@ -49,17 +49,17 @@ class GraphRows:
     solutions: list[records.KnownSolution] = field(default_factory=list)
     asked: dict[str, Any] = field(default_factory=dict)
 
-    async def priors(self, scope: ReadScope, **asked: Any) -> records.GraphPriors:
-        self.asked, concepts = asked, asked["concepts"]
+    async def priors(
+        self, scope: ReadScope, question: records.GraphQuestion
+    ) -> records.GraphPriors:
+        self.asked = asdict(question)
         if scope.user_id != "dana":
             return records.GraphPriors()
         return records.GraphPriors(
-            routing=tuple(row for row in self.routing if row.concept in concepts),
-            nodes=tuple(row for row in self.content if row.node_id in concepts),
-            actions=tuple(row for row in self.used if row.context_type == asked["context_type"]),
-            solutions=tuple(
-                row for row in self.solutions if row.problem_hash == asked["problem_hash"]
-            ),
+            routing=tuple(row for row in self.routing if row.concept in question.concepts),
+            nodes=tuple(row for row in self.content if row.node_id in question.concepts),
+            actions=tuple(row for row in self.used if row.context_type == question.context_type),
+            solutions=tuple(row for row in self.solutions if row.problem_hash == question.problem),
         )
 
     async def top_routing(self, scope: ReadScope, limit: int) -> list[records.RoutingRow]:

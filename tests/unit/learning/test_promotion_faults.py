@@ -60,8 +60,8 @@ class TestBadItems:
         inner, bad = world.lifecycle, (await world.item("m-2")).point_id
 
         class Broken(Around):
-            async def candidates(self, **options: Any) -> list[MemoryItem]:
-                page = await inner.candidates(**options)
+            async def candidates(self, *asked: Any) -> list[MemoryItem]:
+                page = await inner.candidates(*asked)
                 nonsense: Any = "long ago"
                 return [
                     replace(i, stored_at=nonsense, stats=BAD) if i.point_id == bad else i

@@ -192,6 +192,14 @@ class Catalogue:
         self.clock.advance(1)
 
 
+async def ended(clock: FakeClock, state: JobState) -> Catalogue:
+    """With an ingest that was asked for, planned and left in this state."""
+    catalogue = Catalogue(clock)
+    await catalogue.asked()
+    await catalogue.end(state, source="ckan")
+    return catalogue
+
+
 async def test_preload_is_off_by_default(clock: FakeClock) -> None:
     assert not settings().datagov.preload
     assert await Catalogue(clock, preload=False).asked() == []
@@ -210,9 +218,7 @@ async def test_every_start_asks_again_whatever_became_of_the_last_ingest(
     clock: FakeClock, state: JobState
 ) -> None:
     """It may have been incomplete, and the files or the texts may have changed since."""
-    catalogue = Catalogue(clock)
-    await catalogue.asked()
-    await catalogue.end(state, source="ckan")
+    catalogue = await ended(clock, state)
     assert await catalogue.asked() == [{"source": "ckan"}]
 
 
@@ -233,9 +239,7 @@ async def test_an_ingest_that_lost_its_driver_is_begun_anew(
     clock: FakeClock, state: JobState
 ) -> None:
     """It was paused with its driver, handed back by it, or left by one that was killed."""
-    catalogue = Catalogue(clock)
-    await catalogue.asked()
-    await catalogue.end(state, source="ckan")
+    catalogue = await ended(clock, state)
     if state is JobState.RUNNING:
         assert await catalogue.asked() == []  # its driver may be alive
         clock.advance(300)

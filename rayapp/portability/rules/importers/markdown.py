@@ -9,7 +9,6 @@ import yaml
 
 from rayapp.portability.rules.archive import BadArchive
 from rayapp.portability.rules.foreign import (
-    MAX_PIECE_BYTES,
     NO_WORDS,
     Files,
     ForeignMemory,
@@ -40,10 +39,9 @@ def read(files: Files) -> Iterator[Found]:
 
 
 def _note(files: Files, name: str) -> Found:
-    with files.open(name) as file:
-        data = file.read(MAX_PIECE_BYTES + 1)
+    data = files.whole(name)
     try:
-        said = data.decode("utf-8-sig") if len(data) <= MAX_PIECE_BYTES else None
+        said = None if data is None else data.decode("utf-8-sig")
     except UnicodeDecodeError:
         said = None
     if said is None:

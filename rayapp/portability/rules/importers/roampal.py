@@ -10,7 +10,6 @@ import orjson
 from rayapp.memory.tiers import Tier
 from rayapp.portability.rules.archive import BadArchive
 from rayapp.portability.rules.foreign import (
-    MAX_PIECE_BYTES,
     NO_WORDS,
     Files,
     ForeignMemory,
@@ -33,10 +32,7 @@ MAX_DATABASE_BYTES = 256 << 20
 # A view in a hostile one may count for ever: 100,000 memories take a tenth of these steps.
 CHUNK_STEPS, MAX_CHUNKS = 1_000_000, 300
 TIERS: Mapping[str, Tier] = {
-    "working": Tier.WORKING,
-    "history": Tier.HISTORY,
-    "patterns": Tier.PATTERNS,
-    "memory_bank": Tier.MEMORY_BANK,
+    tier.value: tier for tier in (Tier.WORKING, Tier.HISTORY, Tier.PATTERNS, Tier.MEMORY_BANK)
 }
 ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
 # Values of one memory, in the order in which memories were stored.
@@ -127,9 +123,8 @@ def _memory(collection: str, key: str, values: Mapping[str, Any]) -> Found:
 
 
 def _session(files: Files, name: str) -> Iterator[Found]:
-    with files.open(name) as file:
-        data = file.read(MAX_PIECE_BYTES + 1)
-    if len(data) > MAX_PIECE_BYTES:
+    data = files.whole(name)
+    if data is None:
         yield LeftOut(what="conversation", why="too long")
         return
     messages: list[ForeignMessage] = []

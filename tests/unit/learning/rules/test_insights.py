@@ -60,14 +60,14 @@ def test_without_a_graph_nothing_is_said(query: str) -> None:
 def test_a_question_without_concepts_is_about_the_last_messages() -> None:
     follow_up = asked("and now?", "the Kubernetes cluster is slow")
     assert not follow_up.concepts
-    assert "kubernetes" in follow_up.keys
+    assert "kubernetes" in follow_up.of_graphs.concepts
     own = asked("bake bread", "the Kubernetes cluster is slow")
-    assert "kubernetes" not in own.keys
+    assert "kubernetes" not in own.of_graphs.concepts
 
 
 def test_the_newest_messages_are_looked_at_first() -> None:
     old = [f"Topic{letter} was discussed" for letter in "ABCDEFGHIJ"]
-    keys = asked("and now?", *old).keys
+    keys = asked("and now?", *old).of_graphs.concepts
     assert "topicj" in keys
     assert "topica" not in keys
     assert len(keys) <= 6
