@@ -6,7 +6,7 @@ Errors: an implementation raises only classes of `rayapp.core.errors`. Times are
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from rayapp.bulk.model import (
     DesiredState,
@@ -39,6 +39,14 @@ class LeaseStore(Protocol):
     async def current(self, name: str) -> Lease | None: ...
     async def last_released(self, name: str) -> datetime | None:
         """When a holder last gave it back by itself; None when none ever did."""
+
+
+class Ending(TypedDict, total=False):
+    """What a row says of how its job ended; what is left out is None."""
+
+    report: Mapping[str, Any] | None
+    error: str | None
+    exit_code: int | None
 
 
 class JobStore(Protocol):
@@ -95,16 +103,7 @@ class JobStore(Protocol):
     async def stage(self, job_id: str, fence: int, name: str) -> None:
         """What the driver does now, for people: `plan`, `partitions`, `verify`."""
 
-    async def end(
-        self,
-        job_id: str,
-        fence: int,
-        state: JobState,
-        *,
-        report: Mapping[str, Any] | None = None,
-        error: str | None = None,
-        exit_code: int | None = None,
-    ) -> Job:
+    async def end(self, job_id: str, fence: int, state: JobState, **said: Unpack[Ending]) -> Job:
         """Completed, failed, cancelled; or, not final: paused, and submitted, for a driver that
         hands the job to the next one. Jobs that ended are kept for 90 days."""
 

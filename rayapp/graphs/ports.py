@@ -16,12 +16,7 @@ class GraphStore(Protocol):
     """`kg_routing`, `kg_nodes`, `kg_edges`, `kg_actions`, `known_solutions`, and book counters."""
 
     async def priors(
-        self,
-        scope: ReadScope,
-        *,
-        concepts: Sequence[str],
-        context_type: str,
-        problem_hash: str | None,
+        self, scope: ReadScope, question: records.GraphQuestion
     ) -> records.GraphPriors:
         """One round trip over all graphs, actions without their examples.
 

@@ -284,6 +284,15 @@ class PathView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GraphQuestion:
+    """A question as the graphs know it: concept keys, kind of work, problem fingerprint."""
+
+    concepts: tuple[str, ...] = ()
+    context_type: str = "general"
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InsightsRequest:
     """`recent` holds the last messages of the conversation, oldest first.
 

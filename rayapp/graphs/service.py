@@ -18,6 +18,7 @@ from rayapp.graphs.records import (
     ContentStats,
     Example,
     GraphListing,
+    GraphQuestion,
     GraphView,
     PathView,
     RoutingRow,
@@ -27,6 +28,7 @@ from rayapp.graphs.rules.content import happened_to, shortest_path
 from rayapp.graphs.rules.question import named_concept
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.ports import MemoryStore
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -137,9 +139,8 @@ class GraphsService:
             found = await self._action_definition(scope, *named.action)
             if found is not None:
                 return found
-        priors = await self._graphs.priors(
-            scope, concepts=named.keys, context_type=NO_CONTEXT, problem_hash=None
-        )
+        asked = GraphQuestion(concepts=named.keys, context_type=NO_CONTEXT)
+        priors = await self._graphs.priors(scope, asked)
         routing = {row.concept: row for row in priors.routing}
         nodes = {node.node_id: node for node in priors.nodes}
         key = next((key for key in named.keys if key in routing or key in nodes), None)
@@ -184,7 +185,9 @@ class GraphsService:
     async def patterns(self, scope: ReadScope, limit: int) -> tuple[MemoryItem, ...]:
         """Active patterns by Wilson score, best first."""
         where = ItemFilter(tiers=(Tier.PATTERNS,), now=self._runtime.clock.now())
-        page = await self._items.page(scope, where, sort="score", limit=max(limit, PATTERNS_READ))
+        page = await self._items.page(
+            scope, where, ItemQuery(sort="score", limit=max(limit, PATTERNS_READ))
+        )
         best = sorted(
             page.items,
             key=lambda one: (one.stats.wilson_score, one.stats.uses, one.memory_id),

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from rayapp.core.errors import DependencyDown
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.ports import GraphStore
-from rayapp.graphs.records import ContextInsights, GraphPriors, InsightsRequest
+from rayapp.graphs.records import ContextInsights, GraphPriors, GraphQuestion, InsightsRequest
 from rayapp.graphs.rules.question import Question, read_question, suggestions_of, wanted_points
 from rayapp.learning.ports import OutcomeStore
 from rayapp.learning.records import OutcomeEvent
@@ -76,12 +76,10 @@ class InsightsService:
         return suggestions_of(query, [node.label for node in nodes])
 
     async def _priors(self, scope: ReadScope, question: Question) -> GraphPriors:
-        return await self.graphs.priors(
-            scope,
-            concepts=question.keys,
-            context_type=question.context_type,
-            problem_hash=question.problem,
+        asked = GraphQuestion(
+            concepts=question.keys, context_type=question.context_type, problem=question.problem
         )
+        return await self.graphs.priors(scope, asked)
 
     async def _turns(self, scope: ReadScope, request: InsightsRequest) -> tuple[PastTurn, ...]:
         """A call that comes twice must not meet its own question as one that was asked before."""

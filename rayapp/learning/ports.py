@@ -124,25 +124,29 @@ class OutcomeStore(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Which items a cycle looks at.
+
+    Attributes:
+        judged: those with an outcome; else those without one whose time is over.
+        user_id: None = of all users.
+        after: the last item of the page before.
+    """
+
+    judged: bool
+    user_id: str | None
+    now: datetime
+    after: MemoryItem | None = None
+    limit: int
+
+
 class LifecycleStore(Protocol):
     """`memory_items` as the owner of tiers sees them."""
 
-    async def candidates(
-        self,
-        *,
-        judged: bool,
-        user_id: str | None,
-        now: datetime,
-        after: MemoryItem | None,
-        limit: int,
-    ) -> list[MemoryItem]:
-        """Active working, history and patterns items that a rule could touch.
-
-        By user and point_id, those that come after `after`, the last item of the page before;
-        fewer than `limit` only on the last page. Two walks see all of them: `judged` gives those
-        with an outcome, otherwise come those without one whose time is over. `user_id` None: of
-        all users.
-        """
+    async def candidates(self, asked: Candidates) -> list[MemoryItem]:
+        """A page of the active working, history and patterns items that a rule could touch, by user
+        and point_id; fewer than `limit` only on the last page."""
 
     async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
         """Active items of one user, whatever their expiry."""

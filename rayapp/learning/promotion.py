@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from rayapp.bulk.rules import sum_counts
 from rayapp.core import errors
 from rayapp.core.retry import RetryPolicy, backoff_s
 from rayapp.core.runtime import Clock, Runtime
-from rayapp.learning.ports import LifecycleStore
+from rayapp.learning.ports import Candidates, LifecycleStore
 from rayapp.learning.records import Move, PromotionReport, PromotionSchedule
 from rayapp.learning.rules import promotion as rules
 from rayapp.learning.rules.dedup import merge_moves, older_first
@@ -134,15 +134,13 @@ class PromotionWork:
         users: set[str] = set()
         now = self._clock.now()
         for judged in (True, False):
-            after = None
+            asked = Candidates(judged=judged, user_id=None, now=now, limit=PAGE)
             while True:
-                page = await self._store.candidates(
-                    judged=judged, user_id=None, now=now, after=after, limit=PAGE
-                )
+                page = await self._store.candidates(asked)
                 users.update(item.user_id for item in page)
                 if len(page) < PAGE:
                     break
-                after = page[-1]
+                asked = replace(asked, after=page[-1])
         return users
 
 
@@ -289,13 +287,9 @@ class PromotionService:
     async def _walk(self, user_id: str | None, judged: bool, run: _Run) -> None:
         limit, after = self.runtime.settings.promotion.batch_size, None
         while True:
-            page = await self.store.candidates(
-                judged=judged,
-                user_id=user_id,
-                now=self.runtime.clock.now(),
-                after=after,
-                limit=limit,
-            )
+            now = self.runtime.clock.now()
+            asked = Candidates(judged=judged, user_id=user_id, now=now, after=after, limit=limit)
+            page = await self.store.candidates(asked)
             await self._settle(page, run)
             if len(page) < limit:
                 return

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +9,7 @@ from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.ports import GraphStore
-from rayapp.graphs.records import GraphPriors
+from rayapp.graphs.records import GraphPriors, GraphQuestion
 from rayapp.graphs.rules.problem import problem_hash
 from rayapp.graphs.rules.question import context_type_of
 from rayapp.memory.scope import ReadScope
@@ -26,15 +25,6 @@ KNOWN_QUESTIONS = 1_000
 # The truth being away is an error of the search; the graphs being late is not.
 LATE = (DeadlineExceeded, TimeoutError)
 NOTHING = GraphPriors()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphQuestion:
-    """A question as the graphs know it: concept keys, kind of work, problem fingerprint."""
-
-    concepts: tuple[str, ...] = ()
-    context_type: str = "general"
-    problem: str | None = None
 
 
 class PriorsService:
@@ -78,23 +68,15 @@ class PriorsService:
             async with asyncio.timeout(deadline.limit(self._settings.priors_timeout_s)):
                 if self._suspects.holds(scope.user_id, now):
                     found, bare = await asyncio.gather(
-                        self._read(scope, question), self._graphs.is_empty(scope)
+                        self._graphs.priors(scope, question), self._graphs.is_empty(scope)
                     )
                     if bare:
                         self._empty.add(scope.user_id, now)
                 else:
-                    found = await self._read(scope, question)
+                    found = await self._graphs.priors(scope, question)
             if found.is_empty:
                 self._suspects.add(scope.user_id, now)
         return found
-
-    async def _read(self, scope: ReadScope, question: GraphQuestion) -> GraphPriors:
-        return await self._graphs.priors(
-            scope,
-            concepts=question.concepts,
-            context_type=question.context_type,
-            problem_hash=question.problem,
-        )
 
 
 class PriorsRead:

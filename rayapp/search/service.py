@@ -11,10 +11,11 @@ from datetime import timedelta
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, DependencyDown
 from rayapp.core.runtime import Runtime
+from rayapp.graphs.records import GraphQuestion
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, Receipts, Shown
-from rayapp.search.priors import GraphQuestion, PriorsRead, PriorsService
+from rayapp.search.priors import PriorsRead, PriorsService
 from rayapp.search.reader import HitReaders
 from rayapp.search.requests import DatagovUse, Floor, Hit, SearchAnswer, SearchQuery
 from rayapp.search.retrievers import Gathered, RetrievalRequest, Retrievers

@@ -7,10 +7,11 @@ from typing import Any
 
 from rayapp.core.vectors import IndexSchema
 from rayapp.graphs.ports import GraphStore
-from rayapp.graphs.records import Contribution, FollowUp
+from rayapp.graphs.records import Contribution, FollowUp, GraphQuestion
 from rayapp.graphs.rules.content import content_changes
 from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Status, SyncState
 from rayapp.memory.ports import IndexResult
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
 from rayapp.text.concept import Concept
@@ -74,7 +75,7 @@ async def point_removed(stores: GraphStores) -> int:
 async def rows_left(stores: GraphStores) -> int:
     """Rows of dana's memory_bank, tombstones included."""
     where = ItemFilter(tiers=(Tier.MEMORY_BANK,), statuses=tuple(Status), include_superseded=True)
-    page = await stores.memories.page(DANA, where, sort="recent", limit=100)
+    page = await stores.memories.page(DANA, where, ItemQuery(limit=100))
     return len(page.items)
 
 
@@ -195,9 +196,7 @@ class ContentContract:
 
     async def test_priors_name_the_nodes(self, stores: GraphStores) -> None:
         await a_fact_about(stores, CAR, DOCKER)
-        priors = await stores.graphs.priors(
-            DANA, concepts=["docker"], context_type="general", problem_hash=None
-        )
+        priors = await stores.graphs.priors(DANA, GraphQuestion(concepts=("docker",)))
         assert [node.node_id for node in priors.nodes] == ["docker"]
         assert priors.routing == ()
 

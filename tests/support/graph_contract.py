@@ -17,6 +17,7 @@ from rayapp.graphs.records import (
     DocumentIncrement,
     Example,
     GraphPriors,
+    GraphQuestion,
     OutcomeChanges,
     RoutingIncrement,
     SolutionIncrement,
@@ -122,9 +123,8 @@ async def read(
     scope: ReadScope = DANA,
     problem: str | None = "p",
 ) -> GraphPriors:
-    return await graphs.priors(
-        scope, concepts=concepts, context_type="docker", problem_hash=problem
-    )
+    asked = GraphQuestion(concepts=tuple(concepts), context_type="docker", problem=problem)
+    return await graphs.priors(scope, asked)
 
 
 class PriorsContract:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rayapp.bulk.ports import LeaseStore
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
 from rayapp.core.vectors import IndexSchema
-from rayapp.learning.ports import LifecycleStore
+from rayapp.learning.ports import Candidates, LifecycleStore
 from rayapp.learning.records import Move
 from rayapp.learning.rules.dedup import merge_moves
 from rayapp.learning.rules.promotion import Decision, apply_move, decide, transition_id
@@ -360,17 +360,15 @@ async def every_page(
     """Both walks, one after the other."""
     found: list[MemoryItem] = []
     for judged in (True, False):
-        after: MemoryItem | None = None
+        asked = Candidates(judged=judged, user_id=user_id, now=now, limit=limit)
         while True:
-            page = await store.candidates(
-                judged=judged, user_id=user_id, now=now, after=after, limit=limit
-            )
+            page = await store.candidates(asked)
             assert len(page) <= limit
             assert all((item.stats.uses > 0) == judged for item in page)
             found += page
             if len(page) < limit:
                 break
-            after = page[-1]
+            asked = replace(asked, after=page[-1])
     return found
 
 
@@ -408,8 +406,8 @@ class CandidatesContract:
         await stored(world.items, an_item(expires_at=NOW))
         assert await every_page(world.lifecycle, None, 5) != []
         for judged in (True, False):
-            options: dict[str, Any] = {"judged": judged, "user_id": None, "after": None}
-            assert await world.lifecycle.candidates(**options, now=NOW, limit=0) == []
+            asked = Candidates(judged=judged, user_id=None, now=NOW, limit=0)
+            assert await world.lifecycle.candidates(asked) == []
 
 
 class LookupContract:

@@ -13,7 +13,7 @@ from rayapp.graphs.rules.content import JUDGED_BOOKS, JUDGED_OFTEN, PRIOR_ACTION
 from rayapp.memory.scope import ReadScope
 from rayapp.storage.mongo import graph_convert
 from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import MongoDatabase, listed
+from rayapp.storage.mongo.database import MongoDatabase, aggregated, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.graph_settlement import GraphSettlement
 from rayapp.storage.mongo.graph_writes import FollowUps, GraphReferences
@@ -32,18 +32,11 @@ class GraphReads:
         self._actions = database.collection(ACTIONS)
 
     async def priors(
-        self,
-        scope: ReadScope,
-        *,
-        concepts: Sequence[str],
-        context_type: str,
-        problem_hash: str | None,
+        self, scope: ReadScope, question: records.GraphQuestion
     ) -> records.GraphPriors:
         """One aggregation; every stage tags its rows with `kind`."""
-        stages = _priors(mine(scope), list(concepts), context_type, problem_hash)
-        with translated():
-            cursor = await self._routing.aggregate(stages)
-            docs = await cursor.to_list()
+        stages = _priors(mine(scope), question)
+        docs = await aggregated(self._routing, stages)
 
         def of(kind: str, convert: Callable[[Document], T]) -> tuple[T, ...]:
             return tuple(readable([doc for doc in docs if doc["kind"] == kind], convert))
@@ -76,9 +69,7 @@ class GraphReads:
             {"$sort": {"average": DESCENDING, "mentions": DESCENDING, "node_id": ASCENDING}},
             {"$limit": limit},
         ]
-        with translated():
-            cursor = await self._nodes.aggregate(stages)
-            return readable(await cursor.to_list(), graph_convert.content_node)
+        return readable(await aggregated(self._nodes, stages), graph_convert.content_node)
 
     async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[records.ContentNode]:
         if not node_ids:
@@ -113,9 +104,7 @@ class GraphReads:
         edges = [*counted, {"$set": {"kind": EDGES}}]
         stages = [*counted, {"$set": {"kind": NODES}}]
         stages.append({"$unionWith": {"coll": EDGES, "pipeline": edges}})
-        with translated():
-            cursor = await self._nodes.aggregate(stages)
-            found = {doc["kind"]: doc async for doc in cursor}
+        found = {doc["kind"]: doc for doc in await aggregated(self._nodes, stages)}
         times: list[datetime] = [doc["last"] for doc in found.values()]
         return records.ContentStats(
             nodes=found[NODES]["count"] if NODES in found else 0,
@@ -124,16 +113,15 @@ class GraphReads:
         )
 
 
-def _priors(
-    owner: Document, concepts: list[str], context_type: str, problem_hash: str | None
-) -> list[Document]:
+def _priors(owner: Document, question: records.GraphQuestion) -> list[Document]:
     """The pipeline on `kg_routing`; the other collections are joined to it."""
+    concepts = list(question.concepts)
     unions: list[tuple[str, list[Document]]] = [
         (NODES, [{"$match": {**owner, "node_id": {"$in": concepts}}}]),
         (
             ACTIONS,
             [
-                {"$match": {**owner, "context_type": context_type}},
+                {"$match": {**owner, "context_type": question.context_type}},
                 {"$sort": {"counters.uses": DESCENDING, "action": ASCENDING, "tier": ASCENDING}},
                 {"$limit": PRIOR_ACTIONS},
                 {"$unset": "examples"},
@@ -148,9 +136,9 @@ def _priors(
             ],
         ),
     ]
-    if problem_hash is not None:
+    if question.problem is not None:
         solutions: list[Document] = [
-            {"$match": {**owner, "problem_hash": problem_hash}},
+            {"$match": {**owner, "problem_hash": question.problem}},
             {"$sort": {"success_count": DESCENDING, "memory_id": ASCENDING}},
             {"$limit": PRIOR_SOLUTIONS},
         ]

@@ -10,6 +10,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, RayappError, VersionConflict
+from rayapp.learning.ports import Candidates
 from rayapp.learning.records import Move
 from rayapp.learning.rules import promotion as rules
 from rayapp.learning.rules.promotion import after_move, not_found, winner_of
@@ -20,7 +21,7 @@ from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document, readable, version_document
-from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.database import MongoDatabase, aggregated, first, listed
 from rayapp.storage.mongo.errors import DUPLICATE_KEY, translate, translated
 from rayapp.storage.mongo.event_stream import event_document
 from rayapp.storage.mongo.graph_writes import GraphMerges
@@ -45,15 +46,7 @@ class MongoLifecycleStore:
         self._changes = MongoChangeLog(database)
         self._graphs = GraphMerges(database)
 
-    async def candidates(
-        self,
-        *,
-        judged: bool,
-        user_id: str | None,
-        now: datetime,
-        after: MemoryItem | None,
-        limit: int,
-    ) -> list[MemoryItem]:
+    async def candidates(self, asked: Candidates) -> list[MemoryItem]:
         """Exactly what a rule could touch.
 
         The thresholds of all rules are in the query, so a cycle without work gets no item but
@@ -61,15 +54,15 @@ class MongoLifecycleStore:
         order of pages, and each page goes on where the last one ended: over all pages it looks
         once at each judged item, or at each unjudged one whose time is over.
         """
-        index = indexes.JUDGED.name if judged else indexes.EXPIRING.name
-        where: Document = {**ACTIVE, "stats.uses": 0, **_expired(now)}
-        if judged:
-            alternatives = [*_judged(now), _expired(now)]
+        index = indexes.JUDGED.name if asked.judged else indexes.EXPIRING.name
+        where: Document = {**ACTIVE, "stats.uses": 0, **_expired(asked.now)}
+        if asked.judged:
+            alternatives = [*_judged(asked.now), _expired(asked.now)]
             where = {**ACTIVE, "stats.uses": {"$gt": 0}, "$or": alternatives}
-        last = None if after is None else (after.user_id, after.point_id)
+        last = None if asked.after is None else (asked.after.user_id, asked.after.point_id)
         found: list[MemoryItem] = []
-        while (wanted := limit - len(found)) > 0:
-            docs = await self._page(where, index, _after(user_id, last), wanted)
+        while (wanted := asked.limit - len(found)) > 0:
+            docs = await self._page(where, index, _after(asked.user_id, last), wanted)
             found += readable(docs, from_document)
             if len(docs) < wanted:
                 break
@@ -131,9 +124,7 @@ class MongoLifecycleStore:
             },
             {"$sort": {"stored": -1, "_id": 1}},
         ]
-        with translated():
-            cursor = await self._items.aggregate(stages, hint=indexes.WORKING_STORED.name)
-            rows = await cursor.to_list()
+        rows = await aggregated(self._items, stages, hint=indexes.WORKING_STORED.name)
         return [
             (row["_id"], row["stored"], sum(c is not None for c in row["conversations"]))
             for row in rows

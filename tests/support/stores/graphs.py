@@ -40,15 +40,10 @@ class InMemoryGraphStore:
     # --- reads
 
     async def priors(
-        self,
-        scope: ReadScope,
-        *,
-        concepts: Sequence[str],
-        context_type: str,
-        problem_hash: str | None,
+        self, scope: ReadScope, question: records.GraphQuestion
     ) -> records.GraphPriors:
         user_id = checked_user(scope.user_id)
-        wanted = dict.fromkeys(concepts)
+        wanted = dict.fromkeys(question.concepts)
         routing = [self._rows.routing.get((user_id, key)) for key in wanted]
         return records.GraphPriors(
             routing=tuple(row for row in routing if row is not None),
@@ -56,10 +51,10 @@ class InMemoryGraphStore:
             actions=tuple(
                 replace(row, examples=())
                 for row in await self.actions(
-                    scope, context_type=context_type, limit=content.PRIOR_ACTIONS
+                    scope, context_type=question.context_type, limit=content.PRIOR_ACTIONS
                 )
             ),
-            solutions=tuple(self._solutions(user_id, problem_hash)[: content.PRIOR_SOLUTIONS]),
+            solutions=tuple(self._solutions(user_id, question.problem)[: content.PRIOR_SOLUTIONS]),
             documents=tuple(self._documents(user_id)[: content.JUDGED_BOOKS]),
         )
 

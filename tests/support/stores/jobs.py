@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Unpack
 
 from rayapp.bulk.model import DesiredState, Job, JobState, PartitionRow, PartitionState, Plan, Step
+from rayapp.bulk.ports import Ending
 from rayapp.bulk.rules import (
     IDLE_STATES,
     SAMPLES_KEPT,
@@ -148,25 +149,16 @@ class InMemoryJobStore:
     async def stage(self, job_id: str, fence: int, name: str) -> None:
         self._save(self._driven(job_id, fence), stage=name)
 
-    async def end(
-        self,
-        job_id: str,
-        fence: int,
-        state: JobState,
-        *,
-        report: Mapping[str, Any] | None = None,
-        error: str | None = None,
-        exit_code: int | None = None,
-    ) -> Job:
+    async def end(self, job_id: str, fence: int, state: JobState, **said: Unpack[Ending]) -> Job:
         job = self._driven(job_id, fence)
         if job.final:
             return job
         ended = replace(job, state=state)
         return self._save(
             ended,
-            report=plain(report),
-            error=error,
-            exit_code=exit_code,
+            report=plain(said.get("report")),
+            error=said.get("error"),
+            exit_code=said.get("exit_code"),
             finished_at=self._now() if ended.final else None,
         )
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, VersionConflict
+from rayapp.learning.ports import Candidates
 from rayapp.learning.records import Move
 from rayapp.learning.rules.promotion import (
     PromotionParams,
@@ -40,27 +41,19 @@ class InMemoryLifecycleStore:
     _leases: InMemoryLeaseStore
     _graphs: InMemoryGraphStore | None = None
 
-    async def candidates(
-        self,
-        *,
-        judged: bool,
-        user_id: str | None,
-        now: datetime,
-        after: MemoryItem | None,
-        limit: int,
-    ) -> list[MemoryItem]:
+    async def candidates(self, asked: Candidates) -> list[MemoryItem]:
         """Exactly what `could_move` says."""
-        owner = None if user_id is None else checked_user(user_id)
+        owner = None if asked.user_id is None else checked_user(asked.user_id)
         found = [
             row.item
             for row in self._items._rows.values()
             if owner in (None, row.item.user_id)
-            and (after is None or _place(row.item) > _place(after))
-            and judged == (row.item.stats.uses > 0)
-            and could_move(row.item, now)
+            and (asked.after is None or _place(row.item) > _place(asked.after))
+            and asked.judged == (row.item.stats.uses > 0)
+            and could_move(row.item, asked.now)
         ]
         found.sort(key=_place)
-        return found[: max(0, limit)]
+        return found[: max(0, asked.limit)]
 
     async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
         owner, wanted = checked_user(user_id), set(memory_ids)

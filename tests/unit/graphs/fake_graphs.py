@@ -47,19 +47,17 @@ class GraphRows:
     edges: list[records.ContentEdge] = field(default_factory=list)
     used: list[records.ActionRow] = field(default_factory=list)
     solutions: list[records.KnownSolution] = field(default_factory=list)
-    asked: dict[str, Any] = field(default_factory=dict)
+    asked: Any = None
 
-    async def priors(self, scope: ReadScope, **asked: Any) -> records.GraphPriors:
-        self.asked, concepts = asked, asked["concepts"]
+    async def priors(self, scope: ReadScope, asked: records.GraphQuestion) -> records.GraphPriors:
+        self.asked, concepts = asked, asked.concepts
         if scope.user_id != "dana":
             return records.GraphPriors()
         return records.GraphPriors(
             routing=tuple(row for row in self.routing if row.concept in concepts),
             nodes=tuple(row for row in self.content if row.node_id in concepts),
-            actions=tuple(row for row in self.used if row.context_type == asked["context_type"]),
-            solutions=tuple(
-                row for row in self.solutions if row.problem_hash == asked["problem_hash"]
-            ),
+            actions=tuple(row for row in self.used if row.context_type == asked.context_type),
+            solutions=tuple(row for row in self.solutions if row.problem_hash == asked.problem),
         )
 
     async def top_routing(self, scope: ReadScope, limit: int) -> list[records.RoutingRow]:

@@ -10,7 +10,13 @@ import pytest
 
 from rayapp.core.errors import Conflict, DeadlineExceeded, IndexDown, RayappError, StoreDown
 from rayapp.core.settings.model import GraphSettings
-from rayapp.graphs.records import ContentChanges, Contribution, FollowUp, OutcomeChanges
+from rayapp.graphs.records import (
+    ContentChanges,
+    Contribution,
+    FollowUp,
+    GraphQuestion,
+    OutcomeChanges,
+)
 from rayapp.learning.ports import OutcomeLimits
 from rayapp.learning.records import OutcomeEvent
 from rayapp.memory.item import IndexState, MemoryItem, Outcome, Status, SyncState, point_id_of
@@ -95,9 +101,8 @@ class World:
 
     async def uses(self, user_id: str = "dana") -> int:
         """Outcomes that the routing graph counted for `docker`."""
-        priors = await self.graphs.priors(
-            ReadScope(user_id), concepts=["docker"], context_type="general", problem_hash=None
-        )
+        asked = GraphQuestion(concepts=("docker",))
+        priors = await self.graphs.priors(ReadScope(user_id), asked)
         return sum(c.uses for row in priors.routing for c in row.tiers.values())
 
     async def nodes(self) -> dict[str, int]:

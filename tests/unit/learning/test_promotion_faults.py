@@ -10,6 +10,7 @@ import pytest
 
 from rayapp.core.errors import Conflict, RayappError, StoreDown
 from rayapp.learning import promotion as module
+from rayapp.learning.ports import Candidates
 from rayapp.learning.promotion import LEASE
 from rayapp.memory.item import ChangeType, MemoryItem, Stats, Status
 from rayapp.memory.tiers import Tier
@@ -60,8 +61,8 @@ class TestBadItems:
         inner, bad = world.lifecycle, (await world.item("m-2")).point_id
 
         class Broken(Around):
-            async def candidates(self, **options: Any) -> list[MemoryItem]:
-                page = await inner.candidates(**options)
+            async def candidates(self, asked: Candidates) -> list[MemoryItem]:
+                page = await inner.candidates(asked)
                 nonsense: Any = "long ago"
                 return [
                     replace(i, stored_at=nonsense, stats=BAD) if i.point_id == bad else i
