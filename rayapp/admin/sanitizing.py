@@ -8,7 +8,7 @@ from rayapp.core.errors import Conflict, DuplicateMemory, InvalidInput, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
-from rayapp.memory.requests import MemoryEdit
+from rayapp.memory.requests import ItemQuery, MemoryEdit
 from rayapp.memory.scope import ItemFilter, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
@@ -43,9 +43,7 @@ class Sanitizing:
         where = ItemFilter(tiers=tiers, include_superseded=True)
         while True:
             # By birth: an edit does not move an item to another page.
-            page = await self._items.page(
-                scope.own, where, sort="recent", limit=PAGE, cursor=cursor
-            )
+            page = await self._items.page(scope.own, where, ItemQuery(limit=PAGE, cursor=cursor))
             for item in page.items:
                 await self._look_at(scope, item, report)
             cursor = page.next_cursor

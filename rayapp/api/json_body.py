@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from rayapp.api.errors import invalid
 from rayapp.core.errors import InvalidInput
-from rayapp.text.normalize import find_forbidden
+from rayapp.text.normalize import find_forbidden, printable
 from rayapp.wire.bases import Body
 
 ModelT = TypeVar("ModelT", bound=Body)
@@ -150,7 +150,5 @@ def _malformed(message: str) -> InvalidInput:
 
 
 def _refused(path: tuple[str, ...], problem: str, code: str | None = None) -> InvalidInput:
-    field = ".".join(path) or "body"
-    # A field name may itself be what is refused, so it is shown in its escaped form.
-    field = field.encode("unicode_escape").decode("ascii") if not field.isprintable() else field
+    field = printable(".".join(path) or "body")
     return InvalidInput(f"{field}: {problem}.", code=code, details={"field": field})

@@ -124,6 +124,16 @@ class Session:
         return next((one for one in self.turns if one.message_id == message_id), None)
 
 
+@dataclass(frozen=True, slots=True)
+class InjectedContext:
+    """A context that was put before the assistant: fingerprints of its texts, and its receipt."""
+
+    conversation_id: str
+    fingerprints: Sequence[str]
+    at: datetime
+    receipt_id: str | None = None
+
+
 class SessionStore(ScoredSessions, Protocol):
     """`sessions`: one row per user and conversation. One without a kept turn is removed some days
     after its last context; one with turns stays until it is deleted."""
@@ -132,17 +142,10 @@ class SessionStore(ScoredSessions, Protocol):
     async def by_message(self, scope: ReadScope, message_id: str) -> Session | None:
         """The session that holds the turn of this message, the newest of several."""
 
-    async def log_injected(
-        self,
-        scope: WriteScope,
-        conversation_id: str,
-        fingerprints: Sequence[str],
-        at: datetime,
-        receipt_id: str | None = None,
-    ) -> None:
+    async def log_injected(self, scope: WriteScope, context: InjectedContext) -> None:
         """Add fingerprints, each once; the oldest go beyond `MAX_INJECTED`. Atomic.
 
-        `receipt_id` becomes that of the newest context; None too, for it has none then.
+        Its receipt becomes that of the newest context; None too, for it has none then.
         """
 
     async def add_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> bool:

@@ -259,7 +259,7 @@ class ToolCall:
     idempotency_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ToolAnswer:
     """`text` is for the model; `data` holds the same as plain JSON values."""
 

@@ -170,15 +170,8 @@ async def _lines(process: asyncio.subprocess.Process, most: int) -> AsyncIterato
 
 
 def _extracted(said: dict[str, Any], blocks: list[Block]) -> Extracted:
-    return Extracted(
-        kind=said["kind"],
-        title=said["title"],
-        author=said["author"],
-        language=said["language"],
-        blocks=tuple(blocks),
-        pages=said["pages"],
-        pages_without_text=tuple(said["pages_without_text"]),
-    )
+    without_text = tuple(said.pop("pages_without_text"))
+    return Extracted(**said, blocks=tuple(blocks), pages_without_text=without_text)
 
 
 def _refusal(said: dict[str, Any]) -> InvalidInput:

@@ -34,6 +34,12 @@ class Block:
     columns: tuple[str, ...] = ()
 
 
+def text_block(text: str, heading: int, depth: int, page: int | None = None) -> Block:
+    """A heading where it has a level, an item where it stands in a list, else a paragraph."""
+    kind = BlockKind.LIST_ITEM if depth else BlockKind.PARAGRAPH
+    return Block(BlockKind.HEADING if heading else kind, text, heading or depth, page)
+
+
 @dataclass(frozen=True, slots=True)
 class Extracted:
     """A document as it was read.

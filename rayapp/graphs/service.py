@@ -29,6 +29,7 @@ from rayapp.graphs.rules.content import happened_to, shortest_path
 from rayapp.graphs.rules.question import named_concept
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.ports import MemoryStore
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -184,7 +185,8 @@ class GraphsService:
     async def patterns(self, scope: ReadScope, limit: int) -> tuple[MemoryItem, ...]:
         """Active patterns by Wilson score, best first."""
         where = ItemFilter(tiers=(Tier.PATTERNS,), now=self.runtime.clock.now())
-        page = await self.items.page(scope, where, sort="score", limit=max(limit, PATTERNS_READ))
+        query = ItemQuery(sort="score", limit=max(limit, PATTERNS_READ))
+        page = await self.items.page(scope, where, query)
         best = sorted(
             page.items,
             key=lambda one: (one.stats.wilson_score, one.stats.uses, one.memory_id),

@@ -14,6 +14,7 @@ from rayapp.core.runtime import Runtime
 from rayapp.index.ports import ItemScan, Requeue, VectorIndex
 from rayapp.memory.item import IndexOp, MemoryItem, SyncState
 from rayapp.memory.ports import MemoryStore
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope
 
 # The work of the job `deferred`: make waiting items due, and follow them until all had a turn.
@@ -197,7 +198,7 @@ class DeferredService:
         missing: list[MemoryItem] = []
         cursor: str | None = None
         for _ in range(MAX_COMPARED // PAGE):
-            page = await self.store.page(own, active, sort="recent", limit=PAGE, cursor=cursor)
+            page = await self.store.page(own, active, ItemQuery(limit=PAGE, cursor=cursor))
             synced = [one for one in page.items if one.index.sync_state is SyncState.SYNCED]
             points = await self.index.retrieve([one.point_id for one in synced])
             there = {point.point_id for point in points}

@@ -25,6 +25,7 @@ from rayapp.index.rules.prefix import (
 from rayapp.inference.ports import Embedder, ModelPort, ModelQuestion, ModelReply, prompt_language
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.text.analyser import Analyser
 from rayapp.text.passages import passages_of
@@ -155,7 +156,7 @@ class ModelPrefixing:
         scope = ReadScope(item.user_id, include_shared=False)
         try:
             async with asyncio.timeout(deadline.remaining()):
-                page = await self._store.page(scope, where, sort="recent", limit=TURNS)
+                page = await self._store.page(scope, where, ItemQuery(limit=TURNS))
         except (errors.RayappError, TimeoutError):
             return []
         return list(reversed(page.items))

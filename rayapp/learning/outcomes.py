@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
@@ -25,7 +24,7 @@ from rayapp.learning.records import (
 from rayapp.learning.rules import outcomes as rules
 from rayapp.learning.rules.tools import EXPLICIT, RESPONSE
 from rayapp.learning.tools import ToolVerdicts, Verdict
-from rayapp.memory.item import POINT_NAMESPACE, Outcome, Source, SourceType
+from rayapp.memory.item import Outcome, Source, SourceType, derived_id
 from rayapp.memory.requests import NewMemory, StoreResult
 from rayapp.memory.rules import creation
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -42,7 +41,7 @@ MAX_TAKEAWAY_CHARS = 1_000  # a sentence or two; more is a text
 
 def takeaway_id(user_id: str, key: str) -> str:
     """The memory id of the takeaway stored with this idempotency key: a retry meets it again."""
-    return str(uuid.uuid5(POINT_NAMESPACE, f"takeaway\x00{user_id}\x00{key}"))
+    return derived_id("takeaway", user_id, key)
 
 
 def outcome_of(request: ResponseRequest) -> OutcomeRequest:

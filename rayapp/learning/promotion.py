@@ -132,9 +132,8 @@ class PromotionWork:
         users: set[str] = set()
         now = self._clock.now()
         for judged in (True, False):
-            after = None
+            walk, after = Walk(judged=judged, user_id=None, now=now), None
             while True:
-                walk = Walk(judged=judged, user_id=None, now=now)
                 page = await self._store.candidates(walk, after, PAGE)
                 users.update(item.user_id for item in page)
                 if len(page) < PAGE:

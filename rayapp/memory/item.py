@@ -210,5 +210,10 @@ class MemoryVersion:
 
 
 def point_id_of(user_id: str, memory_id: str) -> str:
-    """The id of an item in the index: uuid5 over user and memory id, so two users may share ids."""
-    return str(uuid.uuid5(POINT_NAMESPACE, f"{user_id}\x00{memory_id}"))
+    """The id of an item in the index, made of user and memory id, so two users may share ids."""
+    return derived_id(user_id, memory_id)
+
+
+def derived_id(*parts: str) -> str:
+    """An id made of what it stands for: who makes it again makes the same."""
+    return str(uuid.uuid5(POINT_NAMESPACE, "\x00".join(parts)))

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from rayapp.core.vectors import IndexSchema
 from rayapp.memory.item import IndexOp, MemoryItem, MemoryVersion
-from rayapp.memory.requests import RowCounts, SortKey
+from rayapp.memory.requests import ItemQuery, RowCounts
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 
@@ -114,18 +114,9 @@ class MemoryStore(Protocol):
     async def mention(self, scope: WriteScope, memory_id: str, at: datetime) -> None:
         """quality.mentioned_count + 1."""
 
-    async def page(
-        self,
-        scope: ReadScope,
-        where: ItemFilter,
-        *,
-        sort: SortKey,
-        limit: int,
-        cursor: str | None = None,
-        offset: int = 0,
-        text_query: str | None = None,
-    ) -> Page:
-        """A sorted page; a cursor that cannot be read is an InvalidInput."""
+    async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> Page:
+        """A sorted page, which says nothing of the total; a cursor that cannot be read is an
+        InvalidInput."""
 
     async def count(
         self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None

@@ -166,15 +166,7 @@ class MemoriesService:
         return item
 
     async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> ItemList:
-        page = await self.items.page(
-            scope,
-            where,
-            sort=query.sort,
-            limit=query.limit,
-            cursor=query.cursor,
-            offset=query.offset,
-            text_query=query.text_query,
-        )
+        page = await self.items.page(scope, where, query)
         total = None
         if query.with_total:
             total = await self.items.count(scope, where, text_query=query.text_query)

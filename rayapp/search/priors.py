@@ -68,18 +68,15 @@ class PriorsService:
             async with asyncio.timeout(deadline.limit(self._settings.priors_timeout_s)):
                 if self._suspects.holds(scope.user_id, now):
                     found, bare = await asyncio.gather(
-                        self._read(scope, question), self._graphs.is_empty(scope)
+                        self._graphs.priors(scope, question), self._graphs.is_empty(scope)
                     )
                     if bare:
                         self._empty.add(scope.user_id, now)
                 else:
-                    found = await self._read(scope, question)
+                    found = await self._graphs.priors(scope, question)
             if found.is_empty:
                 self._suspects.add(scope.user_id, now)
         return found
-
-    async def _read(self, scope: ReadScope, question: GraphQuestion) -> GraphPriors:
-        return await self._graphs.priors(scope, question)
 
 
 class PriorsRead:

@@ -19,6 +19,7 @@ from rayapp.index.write_barrier import IndexMonitor
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.ports import MemoryStore, Page
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.rules.filtering import is_coming, kept
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
@@ -372,7 +373,7 @@ class Retrievers:
             async with asyncio.timeout(deadline.limit(self.runtime.settings.mongo.timeout_s)):
                 pages = await asyncio.gather(
                     *(
-                        self.store.page(request.scope, where, sort="recent", limit=RUNG_RECENT)
+                        self.store.page(request.scope, where, ItemQuery(limit=RUNG_RECENT))
                         for where in (request.where, replace(request.where, always_inject=True))
                     )
                 )

@@ -76,6 +76,12 @@ def without_marks(text: str) -> str:
     return _INVISIBLE_BUT_JOINERS.sub("", text)
 
 
+def printable(name: object, most: int | None = None) -> str:
+    """The beginning of a name that may be junk itself, in characters that everybody can write."""
+    text = str(name)[:most]
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
 def find_forbidden(text: str) -> str | None:
     """Name and place of the first character that may not be stored, None when all may.
 

@@ -13,6 +13,7 @@ from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import GraphSettings
 from rayapp.learning.promotion import PromotionService
 from rayapp.memory.item import Stats
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo.database import MongoDatabase
@@ -155,7 +156,7 @@ class TestReads:
         found: list[str] = []
         cursor: str | None = None
         while True:
-            page = await store.page(DANA, where, sort="recent", limit=limit, cursor=cursor)
+            page = await store.page(DANA, where, ItemQuery(limit=limit, cursor=cursor))
             found += [item.memory_id for item in page.items]
             if (cursor := page.next_cursor) is None:
                 break

@@ -7,7 +7,7 @@ import pytest
 
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.ports import MemoryStore
-from rayapp.memory.requests import NewMemory
+from rayapp.memory.requests import ItemQuery, NewMemory
 from rayapp.memory.rules import creation
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
@@ -43,7 +43,7 @@ async def test_a_deletion_erases_the_merged_items_and_their_versions(store: Memo
 
     await deleted(store, winner)
 
-    page = await store.page(DANA, ALL, sort="recent", limit=10)
+    page = await store.page(DANA, ALL, ItemQuery(limit=10))
     assert [item.memory_id for item in page.items] == [other.memory_id]
     assert await store.get(DANA, loser.memory_id) is None
     assert await store.versions(DANA, loser.memory_id, 5) == []

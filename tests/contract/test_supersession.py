@@ -9,7 +9,7 @@ import pytest
 from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.memory.ports import MemoryStore
-from rayapp.memory.requests import NewMemory
+from rayapp.memory.requests import ItemQuery, NewMemory
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
@@ -44,7 +44,7 @@ class World:
 
     async def shown(self, **where: object) -> set[str]:
         conditions = ItemFilter(**where)  # type: ignore[arg-type]
-        page = await self.store.page(READ, conditions, sort="recent", limit=50)
+        page = await self.store.page(READ, conditions, ItemQuery(limit=50))
         return {item.memory_id for item in page.items}
 
 

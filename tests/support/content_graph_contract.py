@@ -11,6 +11,7 @@ from rayapp.graphs.records import Contribution, FollowUp, GraphQuestion
 from rayapp.graphs.rules.content import content_changes
 from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Status, SyncState
 from rayapp.memory.ports import IndexResult
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
 from rayapp.text.concept import Concept
@@ -74,7 +75,7 @@ async def point_removed(stores: GraphStores) -> int:
 async def rows_left(stores: GraphStores) -> int:
     """Rows of dana's memory_bank, tombstones included."""
     where = ItemFilter(tiers=(Tier.MEMORY_BANK,), statuses=tuple(Status), include_superseded=True)
-    page = await stores.memories.page(DANA, where, sort="recent", limit=100)
+    page = await stores.memories.page(DANA, where, ItemQuery(limit=100))
     return len(page.items)
 
 

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from rayapp.assistant.history.rules import search_words
-from rayapp.assistant.ports import Citation, ConversationStore, KeptTurn, SessionStore, TurnRecord
+from rayapp.assistant.ports import (
+    Citation,
+    ConversationStore,
+    InjectedContext,
+    KeptTurn,
+    SessionStore,
+    TurnRecord,
+)
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -71,7 +78,7 @@ class ConversationContract:
         assert await stores.kept.get(NOAS, "c-1") is None
 
     async def test_the_first_turn_makes_a_conversation(self, stores: ConversationStores) -> None:
-        await stores.sessions.log_injected(DANA, "c-1", ["f"], AT, "r-1")
+        await stores.sessions.log_injected(DANA, InjectedContext("c-1", ["f"], AT, "r-1"))
         assert await stores.kept.get(READS, "c-1") is None
         assert await stores.kept.page(READS, limit=9) == []
         await self.keep(stores, a_kept_turn(), title="$title")
@@ -94,7 +101,7 @@ class ConversationContract:
         self, stores: ConversationStores
     ) -> None:
         await self.keep(stores, a_kept_turn(at=LONG_AGO))
-        await stores.sessions.log_injected(DANA, "c-1", ["f"], LONG_AGO)
+        await stores.sessions.log_injected(DANA, InjectedContext("c-1", ["f"], LONG_AGO))
         assert await stores.kept.get(READS, "c-1") is not None
         assert await stores.sessions.get(READS, "c-1") is not None
 

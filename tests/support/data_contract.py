@@ -12,7 +12,7 @@ from rayapp.admin.ports import RetentionKind
 from rayapp.admin.rules import retention_limits
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.personality.rules import MAX_TEMPLATES, Template, TemplateLibrary
-from rayapp.assistant.ports import ExchangeQueue, SessionStore
+from rayapp.assistant.ports import ExchangeQueue, InjectedContext, SessionStore
 from rayapp.core.errors import Conflict, InvalidInput
 from rayapp.core.runtime import SystemClock
 from rayapp.graphs.ports import GraphStore
@@ -216,7 +216,9 @@ class UserRowsContract:
         for user in ("dana", "noa"):
             await a_fact(world, user)
             for conversation in ("c-1", "c-2"):
-                await world.sessions.log_injected(WriteScope(user), conversation, ["f"], STORED_AT)
+                await world.sessions.log_injected(
+                    WriteScope(user), InjectedContext(conversation, ["f"], STORED_AT)
+                )
         assert await settle_all(world, TEA, HAIFA) == 2
 
 

@@ -360,9 +360,8 @@ async def every_page(
     """Both walks, one after the other."""
     found: list[MemoryItem] = []
     for judged in (True, False):
-        after: MemoryItem | None = None
+        walk, after = Walk(judged=judged, user_id=user_id, now=now), None
         while True:
-            walk = Walk(judged=judged, user_id=user_id, now=now)
             page = await store.candidates(walk, after, limit)
             assert len(page) <= limit
             assert all((item.stats.uses > 0) == judged for item in page)

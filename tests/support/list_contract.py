@@ -12,7 +12,7 @@ from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import IndexState, MemoryItem, Source, SourceType, Stats, Status, SyncState
 from rayapp.memory.ports import IndexResult, MemoryStore
-from rayapp.memory.requests import SORT_KEYS, SortKey, sort_values
+from rayapp.memory.requests import SORT_KEYS, ItemQuery, SortKey, sort_values
 from rayapp.memory.rules.filtering import is_coming, matches
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
@@ -139,7 +139,7 @@ SCOPES = st.builds(ReadScope, st.sampled_from((*USERS, "nobody")), st.booleans()
 
 
 async def _all(store: MemoryStore, scope: ReadScope, where: ItemFilter) -> list[MemoryItem]:
-    return (await store.page(scope, where, sort="recent", limit=1_000)).items
+    return (await store.page(scope, where, ItemQuery(limit=1_000))).items
 
 
 class FilterContract:
@@ -214,14 +214,14 @@ class FilterContract:
         by_cursor: list[str] = []
         cursor: str | None = None
         while True:
-            page = await store.page(scope, where, sort=sort, limit=7, cursor=cursor)
+            page = await store.page(scope, where, ItemQuery(sort=sort, limit=7, cursor=cursor))
             by_cursor += [item.point_id for item in page.items]
             cursor = page.next_cursor
             if cursor is None:
                 break
         by_offset: list[str] = []
         for offset in range(0, len(expected) + 7, 7):
-            page = await store.page(scope, where, sort=sort, limit=7, offset=offset)
+            page = await store.page(scope, where, ItemQuery(sort=sort, limit=7, offset=offset))
             by_offset += [item.point_id for item in page.items]
         assert by_cursor == expected
         assert by_offset == expected
@@ -234,17 +234,19 @@ class ListContract:
     )
     async def test_a_tampered_cursor_is_refused(self, stores: Stores, cursor: str) -> None:
         with pytest.raises(InvalidInput):
-            await stores.memories.page(DANA, ItemFilter(), sort="recent", limit=5, cursor=cursor)
+            await stores.memories.page(DANA, ItemFilter(), ItemQuery(limit=5, cursor=cursor))
 
     async def test_a_cursor_with_an_operator_in_it_is_refused(self, stores: Stores) -> None:
         raw = b'["updated",{"$gt":0},"x"]'
         cursor = base64.urlsafe_b64encode(raw).decode()
         with pytest.raises(InvalidInput):
-            await stores.memories.page(DANA, ItemFilter(), sort="updated", limit=5, cursor=cursor)
+            await stores.memories.page(
+                DANA, ItemFilter(), ItemQuery(sort="updated", limit=5, cursor=cursor)
+            )
 
     async def test_a_limit_of_zero_gives_nothing(self, stores: Stores) -> None:
         await stores.memories.insert(an_item(text="hello"))
-        page = await stores.memories.page(DANA, ItemFilter(), sort="recent", limit=0)
+        page = await stores.memories.page(DANA, ItemFilter(), ItemQuery(limit=0))
         assert (page.items, page.next_cursor) == ([], None)
         assert await stores.memories.pending(DANA, ItemFilter(), 0) == []
         assert await stores.memories.text_search(DANA, ItemFilter(), "hello", 0) == []
@@ -253,13 +255,9 @@ class ListContract:
         for n, text in enumerate(["red car", "blue car", "red bus"]):
             at = STORED_AT + n * HOUR
             await stores.memories.insert(an_item(memory_id=text, text=text, created_at=at))
-        page = await stores.memories.page(
-            DANA, ItemFilter(), sort="recent", limit=5, text_query="car"
-        )
+        page = await stores.memories.page(DANA, ItemFilter(), ItemQuery(limit=5, text_query="car"))
         assert ids(page.items) == ["blue car", "red car"]
-        empty = await stores.memories.page(
-            DANA, ItemFilter(), sort="recent", limit=5, text_query='"-"'
-        )
+        empty = await stores.memories.page(DANA, ItemFilter(), ItemQuery(limit=5, text_query='"-"'))
         assert empty.items == []
 
     async def test_chunks_that_are_coming_are_not_among_what_waits(self, stores: Stores) -> None:

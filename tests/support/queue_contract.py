@@ -11,6 +11,7 @@ from rayapp.core.errors import InvalidInput
 from rayapp.core.vectors import IndexSchema
 from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Status, SyncState
 from rayapp.memory.ports import IndexResult
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope
 from tests.support.builders import STORED_AT, an_item
 from tests.support.store_contract import DANA, Stores, edited, stored
@@ -233,7 +234,7 @@ class QueueContract:
         assert claimed.index.op is IndexOp.DELETE
         assert await stores.memories.finish("t", [result_of(claimed)], SCHEMA) == 1
         everything = ItemFilter(statuses=tuple(Status))
-        assert not (await stores.memories.page(DANA, everything, sort="recent", limit=1)).items
+        assert not (await stores.memories.page(DANA, everything, ItemQuery(limit=1))).items
 
     async def test_what_was_deleted_stays_counted(self, stores: Stores) -> None:
         for name in ("x", "y"):

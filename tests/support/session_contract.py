@@ -6,7 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rayapp.assistant.ports import MAX_INJECTED, MAX_TURNS, SessionStore, TurnRecord
+from rayapp.assistant.ports import (
+    MAX_INJECTED,
+    MAX_TURNS,
+    InjectedContext,
+    SessionStore,
+    TurnRecord,
+)
 from rayapp.core.errors import InvalidInput
 from rayapp.learning.ports import ScoreGiven
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -195,8 +201,8 @@ class SessionContract:
 
     async def test_injected_texts_are_kept_once_newest_last(self, stores: SessionStores) -> None:
         sessions = stores.sessions
-        await sessions.log_injected(DANA, "c-1", ["b", "a", "c", "a"], AT)
-        await sessions.log_injected(DANA, "c-1", ["d", "a"], AT, "r-1")
+        await sessions.log_injected(DANA, InjectedContext("c-1", ["b", "a", "c", "a"], AT))
+        await sessions.log_injected(DANA, InjectedContext("c-1", ["d", "a"], AT, "r-1"))
         found = await sessions.get(READS, "c-1")
         assert found is not None
         assert found.injected == ("b", "c", "d", "a")
@@ -208,7 +214,7 @@ class SessionContract:
         sessions = stores.sessions
         found = None
         for fingerprints, receipt_id in [(["a"], "r-1"), (["b"], None), ([], "r-2"), ([], None)]:
-            await sessions.log_injected(DANA, "c-1", fingerprints, AT, receipt_id)
+            await sessions.log_injected(DANA, InjectedContext("c-1", fingerprints, AT, receipt_id))
             found = await sessions.get(READS, "c-1")
             assert found is not None
             assert found.receipt_id == receipt_id
@@ -217,22 +223,27 @@ class SessionContract:
 
     async def test_the_oldest_injected_texts_go(self, stores: SessionStores) -> None:
         first = [f"a{n}" for n in range(MAX_INJECTED)]
-        await stores.sessions.log_injected(DANA, "c-1", first, AT)
-        await stores.sessions.log_injected(DANA, "c-1", ["b0", "b1"], AT)
+        await stores.sessions.log_injected(DANA, InjectedContext("c-1", first, AT))
+        await stores.sessions.log_injected(DANA, InjectedContext("c-1", ["b0", "b1"], AT))
         found = await stores.sessions.get(READS, "c-1")
         assert found is not None
         assert found.injected == (*first[2:], "b0", "b1")
 
     async def test_injections_at_once_are_all_kept(self, stores: SessionStores) -> None:
         await asyncio.gather(
-            *(stores.sessions.log_injected(DANA, "c-1", [f"f{n}"], AT) for n in range(8))
+            *(
+                stores.sessions.log_injected(DANA, InjectedContext("c-1", [f"f{n}"], AT))
+                for n in range(8)
+            )
         )
         found = await stores.sessions.get(READS, "c-1")
         assert found is not None
         assert len(found.injected) == 8
 
     async def test_values_are_never_read_as_expressions(self, stores: SessionStores) -> None:
-        await stores.sessions.log_injected(DANA, "$c", ["$injected", "$$ROOT"], AT, "$r")
+        await stores.sessions.log_injected(
+            DANA, InjectedContext("$c", ["$injected", "$$ROOT"], AT, "$r")
+        )
         await stores.sessions.add_turn(DANA, "$c", a_turn("$turns", receipt_id="$$NOW"))
         assert await stores.sessions.refine(DANA, "$c", "$turn_id", AT) == 1
         assert await stores.sessions.refine(DANA, "$c", "$turn_id", AT) == 2

@@ -2,14 +2,13 @@
 
 import hashlib
 import logging
-import uuid
 from collections.abc import Sequence
 
 from rayapp.assistant.commands.rules import Command
 from rayapp.assistant.records import ContextRequest
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Clock
-from rayapp.learning.rules.promotion import EVENT_NAMESPACE
+from rayapp.learning.rules.promotion import event_id
 from rayapp.memory.item import Status
 from rayapp.memory.ports import Event, EventStore
 from rayapp.memory.requests import MemoryEdit
@@ -44,9 +43,8 @@ class OrderLedger:
         if request.conversation_id is None or request.message_id is None:
             return
         item = await self._memories.get(scope.own, memory_id)
-        key = f"{ORDERED}\x00{scope.user_id}\x00{memory_id}\x00{item.version}"
         event = Event(
-            event_id=str(uuid.uuid5(EVENT_NAMESPACE, key)),
+            event_id=event_id(ORDERED, scope.user_id, memory_id, str(item.version)),
             user_id=scope.user_id,
             kind=ORDERED,
             at=self._clock.now(),

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -17,7 +17,7 @@ from rayapp.assistant.conversations.rules import fingerprints_of
 from rayapp.assistant.gating.rules.decision import decide_tool_gating, read_task, topic_of
 from rayapp.assistant.gating.rules.hints import hint_notes, hints_of, parts_of
 from rayapp.assistant.gating.rules.intents import tool_needs
-from rayapp.assistant.ports import SessionStore
+from rayapp.assistant.ports import InjectedContext, SessionStore
 from rayapp.assistant.records import (
     AssistantContext,
     ColdStart,
@@ -38,6 +38,7 @@ from rayapp.graphs.rules.question import context_type_of
 from rayapp.learning.insights import InsightsService
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.search.ports import STANDING, Receipt, Receipts, Shown
@@ -73,17 +74,13 @@ class CoreMemories:
         """In the order of the block. What was replaced, archived or is over is not among it."""
         most = self._most if patterns else {**self._most, "pattern": 0}
         # A pinned fact may stand among the facts about the user, so its page serves all sections.
-        places = max(most.values())
+        places, current = max(most.values()), ItemFilter(now=now, valid_at=now)
         pages = await asyncio.gather(
-            self._newest(scope, ItemFilter(always_inject=True, now=now, valid_at=now), places),
-            self._newest(scope, _tagged(pinned.IDENTITY_TAGS, now), most["identity"]),
-            self._newest(scope, _tagged(pinned.PREFERENCE_TAGS, now), most["preference"]),
-            self._newest(
-                scope, ItemFilter(instruction=True, now=now, valid_at=now), most["instruction"]
-            ),
-            self._newest(
-                scope, ItemFilter(tiers=(Tier.PATTERNS,), now=now, valid_at=now), most["pattern"]
-            ),
+            self._newest(scope, replace(current, always_inject=True), places),
+            self._newest(scope, _tagged(current, pinned.IDENTITY_TAGS), most["identity"]),
+            self._newest(scope, _tagged(current, pinned.PREFERENCE_TAGS), most["preference"]),
+            self._newest(scope, replace(current, instruction=True), most["instruction"]),
+            self._newest(scope, replace(current, tiers=(Tier.PATTERNS,)), most["pattern"]),
         )
         return pinned.core_memories_of((item for page in pages for item in page), most)
 
@@ -94,14 +91,12 @@ class CoreMemories:
         not follow from the places, which are given by worth and not by age."""
         if places < 1:
             return ()
-        page = await self._items.page(
-            scope.own, where, sort="recent", limit=max(places, CHOSEN_FROM)
-        )
+        page = await self._items.page(scope.own, where, ItemQuery(limit=max(places, CHOSEN_FROM)))
         return tuple(page.items)
 
 
-def _tagged(tags: tuple[str, ...], now: datetime) -> ItemFilter:
-    return ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=tags, now=now, valid_at=now)
+def _tagged(current: ItemFilter, tags: tuple[str, ...]) -> ItemFilter:
+    return replace(current, tiers=(Tier.MEMORY_BANK,), tags_any=tags)
 
 
 # Seconds that a receipt may take: an answer does not wait for a slow truth.
@@ -255,6 +250,7 @@ log = logging.getLogger("rayapp.context")
 
 # What `degraded` says when the session could not be told: an echo may then be learned.
 SESSION = "session"
+T = TypeVar("T")
 GivenT = TypeVar("GivenT", AssistantContext, ColdStart)
 
 
@@ -357,11 +353,10 @@ class ContextService:
         """`found`, told to the session: the user's own, whoever reads for them."""
         if conversation_id is None:
             return found
-        own, now = WriteScope(scope.user_id), self._runtime.clock.now()
+        told, now = fingerprints_of(texts), self._runtime.clock.now()
+        context = InjectedContext(conversation_id, told, now, found.receipt_id)
         try:
-            await self._sessions.log_injected(
-                own, conversation_id, fingerprints_of(texts), now, found.receipt_id
-            )
+            await self._sessions.log_injected(WriteScope(scope.user_id), context)
         except RayappError as error:
             self._runtime.metrics.count("degraded", reason=SESSION)
             log.warning("what was injected is not remembered: %s", error.message)
@@ -406,21 +401,36 @@ class ContextService:
             recent=tuple(message.content for message in request.recent),
             message_id=request.message_id,
         )
-        found: ContextInsights | None = None
-        async with trace.stage("insights", degrades="insights"):
-            async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
-                found = await self._insights.insights(scope, asked)
-        return found
+        return await self._within(
+            deadline, "insights", trace, lambda _: self._insights.insights(scope, asked)
+        )
+
+    async def _within(
+        self,
+        deadline: Deadline,
+        stage: str,
+        trace: Trace,
+        read: Callable[[float], Awaitable[T]],
+    ) -> T | None:
+        """What is read in the seconds that are left; None, which the trace says, when there are
+        none left, it is late, or something is away."""
+        async with trace.stage(stage, degrades=stage):
+            left_s = deadline.limit(self._settings.timeout_s)
+            async with asyncio.timeout(left_s):
+                return await read(left_s)
+        return None
 
     async def _read_standing(
         self, scope: ReadScope, deadline: Deadline, trace: Trace, *, patterns: bool = True
     ) -> tuple[SectionItem, ...]:
-        found: tuple[SectionItem, ...] = ()
-        async with trace.stage("standing", degrades="standing"):
-            async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
-                now = self._runtime.clock.now()
-                found = await self._standing.read(scope, now, patterns=patterns)
-        return found
+        now = self._runtime.clock.now()
+        found = await self._within(
+            deadline,
+            "standing",
+            trace,
+            lambda _: self._standing.read(scope, now, patterns=patterns),
+        )
+        return found or ()
 
     async def _ask_search(
         self,
@@ -466,14 +476,14 @@ class ContextService:
         self, scope: ReadScope, asked: SearchQuery, deadline: Deadline, trace: Trace
     ) -> SearchAnswer | None:
         """The one search, without a receipt: ours says what the block shows."""
-        found: SearchAnswer | None = None
-        async with trace.stage("search", degrades="search"):
-            left = deadline.limit(self._settings.timeout_s)
-            async with asyncio.timeout(left):
-                found = await self._search.search(
-                    scope, replace(asked, timeout_s=left * SEARCH_SHARE, receipt=False)
-                )
-        return found
+        return await self._within(
+            deadline,
+            "search",
+            trace,
+            lambda left_s: self._search.search(
+                scope, replace(asked, timeout_s=left_s * SEARCH_SHARE, receipt=False)
+            ),
+        )
 
     async def _others(
         self, scope: ReadScope, search: SearchAnswer | None, trace: Trace
@@ -487,12 +497,9 @@ class ContextService:
         now = self._runtime.clock.now()
         where = ItemFilter(tiers=CORE_TIERS, now=now, valid_at=now)
         newest: Sequence[MemoryItem] = ()
-        async with trace.stage("recent", degrades="recent"):
-            async with asyncio.timeout(AFTER_S):
-                page = await self._items.page(
-                    scope.own, where, sort="recent", limit=max(most, small + 1)
-                )
-                newest = page.items
+        async with trace.stage("recent", degrades="recent"), asyncio.timeout(AFTER_S):
+            query = ItemQuery(limit=max(most, small + 1))
+            newest = (await self._items.page(scope.own, where, query)).items
         if len(newest) <= small:
             return tuple(newest)
         return () if has_hits else tuple(newest[:most])
@@ -541,14 +548,12 @@ class ContextService:
             nothing=pinned.nothing_known(task.language) if found.only_weak else "",
             notes=_notes(intents, task.language),
         )
-        return build_block(
-            material,
-            Limits(
-                budget=request.token_budget or self._settings.token_budget,
-                stable_share=self._settings.stable_share,
-                documents=documents,
-            ),
+        limits = Limits(
+            budget=request.token_budget or self._settings.token_budget,
+            stable_share=self._settings.stable_share,
+            documents=documents,
         )
+        return build_block(material, limits)
 
     # --- before the first question -------------------------------------------------------------
 

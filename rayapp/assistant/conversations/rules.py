@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from rayapp.assistant.tools.rules.definitions import own_name
 from rayapp.inference.chat.rules.integrity import find_thinking
 from rayapp.inference.ports import Message, Role
-from rayapp.memory.item import POINT_NAMESPACE, Outcome
+from rayapp.memory.item import Outcome, derived_id
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.text.normalize import normalize, shows_nothing
 
@@ -493,5 +492,4 @@ def tags_of(turn: Turn, *, with_memory: bool) -> tuple[str, ...]:
 
 def exchange_id(user_id: str, conversation_id: str, message_id: str) -> str:
     """The memory id of a stored turn: the same call again meets it."""
-    name = f"exchange\x00{user_id}\x00{conversation_id}\x00{message_id}"
-    return str(uuid.uuid5(POINT_NAMESPACE, name))
+    return derived_id("exchange", user_id, conversation_id, message_id)

@@ -162,16 +162,14 @@ class HooksService:
         creation.check_user(scope.user_id)
         if request.feedback and request.feedback.strip():
             await self._comment(scope, request, request.feedback.strip())
-        return await self.outcomes.feedback(
-            scope,
-            FeedbackRequest(
-                message_id=request.message_id,
-                score=request.score,
-                conversation_id=request.conversation_id,
-                citations=request.memory_ids or await self._given_with(scope, request),
-                recorder=request.recorder,
-            ),
+        thumb = FeedbackRequest(
+            message_id=request.message_id,
+            score=request.score,
+            conversation_id=request.conversation_id,
+            citations=request.memory_ids or await self._given_with(scope, request),
+            recorder=request.recorder,
         )
+        return await self.outcomes.feedback(scope, thumb)
 
     async def state(
         self, scope: ReadScope, message_id: str, conversation_id: str | None
@@ -349,18 +347,14 @@ class HooksService:
             detected += await self.learning.tools.detected(scope, name, one.message_id)
         detected.append(failure_key(name, before.message_id))
         marks = (_mark_key(name, before.message_id, outcome) for outcome in Outcome)
-        await self.learning.unlearning.outcomes(
-            scope,
-            OutcomesOf(
-                conversation_id=name,
-                receipt_id=before.receipt_id,
-                keys=(*detected, *marks),
-                prefixes=(
-                    key_prefix(name, before.message_id),
-                    verdict_prefix(name, before.message_id),
-                ),
-            ),
+        thumbs, verdicts = (of(name, before.message_id) for of in (key_prefix, verdict_prefix))
+        taught = OutcomesOf(
+            conversation_id=name,
+            receipt_id=before.receipt_id,
+            keys=(*detected, *marks),
+            prefixes=(thumbs, verdicts),
         )
+        await self.learning.unlearning.outcomes(scope, taught)
         await self.learning.unlearning.turn(scope, name, before.message_id)
 
     def _memory(

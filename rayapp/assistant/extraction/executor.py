@@ -5,7 +5,6 @@ between, the next one who does it meets what is there.
 """
 
 import logging
-import uuid
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, get_args
@@ -19,7 +18,7 @@ from rayapp.core.runtime import Runtime
 from rayapp.learning.outcomes import OutcomesService
 from rayapp.learning.ports import ScoreGiven
 from rayapp.learning.records import OutcomeRequest, Recorder, Signal
-from rayapp.learning.rules.promotion import EVENT_NAMESPACE
+from rayapp.learning.rules.promotion import event_id
 from rayapp.learning.rules.tools import DETECTED
 from rayapp.learning.tools import ToolVerdicts, Verdict
 from rayapp.memory.item import Outcome, Source, SourceType
@@ -125,19 +124,14 @@ class ExtractionExecutor:
         except errors.InvalidInput as error:
             log.warning("a detected outcome was refused: %s", error.message)
             return "refused"
-        await self._note(
-            exchange,
-            DETECTED_EVENT,
-            judged,
-            part["memory_id"],
-            {
-                "outcome": part["outcome"],
-                "confidence": part["confidence"],
-                "about": about,
-                "applied": len(answer.updated),
-                "receipt_id": answer.receipt_id,
-            },
-        )
+        data = {
+            "outcome": part["outcome"],
+            "confidence": part["confidence"],
+            "about": about,
+            "applied": len(answer.updated),
+            "receipt_id": answer.receipt_id,
+        }
+        await self._note(exchange, DETECTED_EVENT, judged, part["memory_id"], data)
         return "judged"
 
     async def _learn(self, exchange: LearnedExchange, one: Learned) -> str:
@@ -168,21 +162,16 @@ class ExtractionExecutor:
             return "refused"
         if stored.memory_id != one.memory_id:
             return "known"
-        await self._note(
-            exchange,
-            LEARNED,
-            one.memory_id,
-            one.memory_id,
-            {
-                "task": one.task,
-                "tier": one.tier.value,
-                "from": exchange.memory_id,
-                "prompt": HELPER_OF[one.task],
-                "prompt_version": one.prompt_version,
-                "trust": one.trust,
-                "supersedes": one.supersedes,
-            },
-        )
+        data = {
+            "task": one.task,
+            "tier": one.tier.value,
+            "from": exchange.memory_id,
+            "prompt": HELPER_OF[one.task],
+            "prompt_version": one.prompt_version,
+            "trust": one.trust,
+            "supersedes": one.supersedes,
+        }
+        await self._note(exchange, LEARNED, one.memory_id, one.memory_id, data)
         return LEARNED
 
     async def _stored(self, exchange: LearnedExchange, new: NewMemory) -> StoreResult:
@@ -220,7 +209,7 @@ class ExtractionExecutor:
         data: dict[str, Any],
     ) -> None:
         event = Event(
-            event_id=str(uuid.uuid5(EVENT_NAMESPACE, f"{kind}\x00{exchange.user_id}\x00{key}")),
+            event_id=event_id(kind, exchange.user_id, key),
             user_id=exchange.user_id,
             kind=kind,
             at=self.runtime.clock.now(),

@@ -75,10 +75,8 @@ class KnownMemories:
         near = await self._near(user_id, line, COMPARED)
         same = [item for item, cosine in near if facts.known_near(line, item.text, cosine)]
         if not same:
-            waiting = await self.items.pending(
-                ReadScope(user_id).own, ItemFilter(), WAITING, with_failed=True
-            )
-            return DuplicateMatch(facts.known_text(line, [item.text for item in _facts(waiting)]))
+            waiting = await self._waiting(user_id)
+            return DuplicateMatch(facts.known_text(line, [item.text for item in waiting]))
         if all(facts.adds(line, item.text) for item in same):
             return DuplicateMatch(True, next((item for item in same if _is_learned(item)), None))
         return DuplicateMatch(True)
@@ -105,10 +103,11 @@ class KnownMemories:
     async def around(self, user_id: str, line: str) -> list[MemoryItem]:
         """Facts near to the line, and those that wait for the index."""
         near = await self._near(user_id, line, LOOKED_THROUGH)
-        waiting = await self.items.pending(
-            ReadScope(user_id).own, ItemFilter(), WAITING, with_failed=True
-        )
-        return [*(item for item, _ in near), *_facts(waiting)]
+        return [*(item for item, _ in near), *await self._waiting(user_id)]
+
+    async def _waiting(self, user_id: str) -> list[MemoryItem]:
+        own = ReadScope(user_id).own
+        return _facts(await self.items.pending(own, ItemFilter(), WAITING, with_failed=True))
 
     async def shown(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
         """The memories of a receipt that are still there, raw turns among them."""

@@ -24,6 +24,7 @@ from rayapp.learning.promotion import PromotionService
 from rayapp.learning.records import ToolUse
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.rules import creation
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 
@@ -181,7 +182,7 @@ class ConversationsService:
         where = ItemFilter(
             conversation_ids=(conversation_id,), statuses=None, include_superseded=True
         )
-        found = await self.items.page(scope.own, where, sort="recent", limit=MOST_MEMORIES)
+        found = await self.items.page(scope.own, where, ItemQuery(limit=MOST_MEMORIES))
         own_turns = {one.memory_id for one in turns}
         return Exported(
             page=await self._turns(scope, conversation, turns, more=False),

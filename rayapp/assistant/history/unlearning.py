@@ -4,7 +4,6 @@ Each step meets what an earlier try left, so a call that died is finished by its
 """
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -14,10 +13,10 @@ from rayapp.core import errors
 from rayapp.core.runtime import Clock
 from rayapp.learning.ports import OutcomesOf, OutcomeStore
 from rayapp.learning.records import OutcomeEvent
-from rayapp.learning.rules.promotion import EVENT_NAMESPACE
+from rayapp.learning.rules.promotion import event_id
 from rayapp.memory.item import ChangeType, MemoryItem
 from rayapp.memory.ports import EventStore, MemoryStore, UserRows
-from rayapp.memory.requests import MemoryEdit
+from rayapp.memory.requests import ItemQuery, MemoryEdit
 from rayapp.memory.rules.creation import restored
 from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
@@ -104,7 +103,7 @@ class Unlearning:
         found: list[MemoryItem] = []
         cursor = None
         while True:
-            page = await self.items.page(scope, where, sort="recent", limit=PAGE, cursor=cursor)
+            page = await self.items.page(scope, where, ItemQuery(limit=PAGE, cursor=cursor))
             found += page.items
             cursor = page.next_cursor
             if cursor is None:
@@ -145,8 +144,7 @@ class Unlearning:
             item = await self.items.get(scope.own, note.memory_id or "")
             if item is None or item.memory_id != note.memory_id:
                 continue
-            key = f"{EXTENDED}\x00{scope.user_id}\x00{item.memory_id}\x00{item.text}"
-            if str(uuid.uuid5(EVENT_NAMESPACE, key)) != note.event_id:
+            if event_id(EXTENDED, scope.user_id, item.memory_id, item.text) != note.event_id:
                 continue
             rows = await self.items.versions(scope.own, item.memory_id, PAGE)
             before = next((row for row in rows if row.reason == MERGED_REASON), None)

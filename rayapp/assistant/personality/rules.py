@@ -11,7 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from rayapp.core.errors import Conflict, InvalidInput, TooLarge
-from rayapp.text.normalize import find_forbidden
+from rayapp.text.normalize import find_forbidden, printable
 
 DEFAULT_TEMPLATE = "default"
 # Templates that one user may keep: a short list to choose from, and a bound on the row (1 MB).
@@ -85,6 +85,7 @@ MAX_NAME_CHARS = 60
 # Characters of any other single value but the free instructions, and entries of a list.
 MAX_VALUE_CHARS = 1_000
 MAX_LIST = 50
+MAX_SHOWN = 40  # characters of a field's name in a message
 # Warnings of one answer: enough to act on.
 MAX_WARNINGS = 20
 
@@ -137,7 +138,7 @@ def check(content: str) -> Checked:
     fields = _parse(content)
     unknown = [key for key in fields if key not in TOP_KEYS]
     if unknown:
-        raise _bad(f"{_shown(unknown[0])} is no section; use {', '.join(TOP_KEYS)}.")
+        raise _bad(f"{printable(unknown[0], MAX_SHOWN)} is no section; use {', '.join(TOP_KEYS)}.")
     for section in (IDENTITY, COMMUNICATION):
         if not isinstance(fields.get(section), dict):
             raise _bad(f"The section {section} is missing; add it with its fields below it.")
@@ -226,7 +227,7 @@ def _refuse_repeats(node: yaml.Node | None) -> None:
             names = [key.value for key, _ in here.value if isinstance(key, yaml.ScalarNode)]
             twice = next((name for name, n in Counter(names).items() if n > 1), None)
             if twice is not None:
-                raise _bad(f"{_shown(twice)} is given twice; keep one.")
+                raise _bad(f"{printable(twice, MAX_SHOWN)} is given twice; keep one.")
             todo += [value for _, value in here.value]
         elif isinstance(here, yaml.SequenceNode):
             todo += here.value
@@ -255,7 +256,7 @@ def _check_texts(fields: Mapping[str, Any]) -> None:
 def _values(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for section in SECTIONS:
         for key, value in (fields.get(section) or {}).items():
-            yield f"{section}.{_shown(key)}", value
+            yield f"{section}.{printable(key, MAX_SHOWN)}", value
     yield TRAITS, fields.get(TRAITS)
 
 
@@ -270,7 +271,7 @@ def _warnings(fields: Mapping[str, Any], name: str) -> Iterator[str]:
             known = KNOWN_WORDS.get((section, key))
             switch = key in SWITCHES.get(section, ())
             if known is None and not switch and key not in _OTHER_KEYS.get(section, ()):
-                yield f"{section}.{_shown(key)} is not used."
+                yield f"{section}.{printable(key, MAX_SHOWN)} is not used."
             elif known is not None and value not in known:
                 yield f"{section}.{key}: the known words are {', '.join(known)}."
             elif switch and not isinstance(value, bool):
@@ -280,12 +281,6 @@ def _warnings(fields: Mapping[str, Any], name: str) -> Iterator[str]:
 def _place(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     return "" if mark is None else f"Line {mark.line + 1}: "
-
-
-def _shown(key: Any) -> str:
-    """A field name for a message: short and printable."""
-    text = str(key)[:40]
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
 
 def _bad(message: str) -> InvalidInput:

@@ -80,10 +80,7 @@ class PersonalityService:
     async def delete(self, scope: WriteScope, template_id: str) -> None:
         """Conflict for a preset and for the one in use."""
         if template_id in self._presets:
-            raise Conflict(
-                f"{template_id} is a preset, which nobody changes; delete a template of your own.",
-                code="preset",
-            )
+            raise _preset(template_id, "delete a template of your own")
         library = await self._store.library(ReadScope(scope.user_id))
         found = self._found(library, template_id)
         if not await self._store.delete(scope, found.template_id):
@@ -116,10 +113,7 @@ class PersonalityService:
             )
         template_id = rules.template_id_of(shown)
         if template_id in self._presets:
-            raise Conflict(
-                f"{template_id} is a preset, which nobody changes; save under another name.",
-                code="preset",
-            )
+            raise _preset(template_id, "save under another name")
         now = self._clock.now()
         return rules.Template(
             template_id=template_id,
@@ -129,6 +123,10 @@ class PersonalityService:
             created_at=now,
             updated_at=now,
         )
+
+
+def _preset(template_id: str, instead: str) -> Conflict:
+    return Conflict(f"{template_id} is a preset, which nobody changes; {instead}.", code="preset")
 
 
 def _personality(template: rules.Template) -> Personality:

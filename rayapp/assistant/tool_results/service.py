@@ -22,7 +22,7 @@ from rayapp.inference.ports import ModelPort, ModelQuestion, prompt_language
 from rayapp.learning.rules.promotion import EXPIRED
 from rayapp.memory.item import MemoryItem, SourceType, Status
 from rayapp.memory.ports import MemoryStore
-from rayapp.memory.requests import MemoryEdit, NewMemory
+from rayapp.memory.requests import ItemQuery, MemoryEdit, NewMemory
 from rayapp.memory.rules.creation import MAX_TAGS
 from rayapp.memory.scope import ItemFilter, WriteScope
 from rayapp.memory.service import MemoriesService
@@ -142,13 +142,9 @@ class ToolResultService:
             over = there - self.runtime.settings.tool_results.per_conversation
             if over <= 0:
                 break
-            oldest = await self.store.page(
-                scope.own,
-                where,
-                sort="recent",
-                limit=over + LOOKED_AT,
-                offset=max(0, there - over - LOOKED_AT),
-            )
+            last = max(0, there - over - LOOKED_AT)
+            query = ItemQuery(limit=over + LOOKED_AT, offset=last)
+            oldest = await self.store.page(scope.own, where, query)
             for item in surplus_results(oldest.items, over, keep=keep):
                 gone += await self._leave(scope, item)
         return tuple(gone)

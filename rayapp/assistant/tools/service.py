@@ -19,9 +19,8 @@ from rayapp.documents.service import BooksService
 from rayapp.graphs.records import InsightsRequest
 from rayapp.learning.insights import InsightsService
 from rayapp.learning.outcomes import OutcomesService
-from rayapp.learning.records import OutcomeRequest
 from rayapp.memory.bank import MemoryBankService
-from rayapp.memory.item import MemoryItem, Outcome
+from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
@@ -133,25 +132,17 @@ class ToolsService(ToolWrites):
         """What the person asked: the newest context of the conversation was made for it."""
         if call.conversation_id is None:
             return None
-        asked = OutcomeRequest(
-            outcome=Outcome.UNKNOWN, conversation_id=call.conversation_id, recorder=call.recorder
-        )
-        receipt = await self.outcomes.shown(scope, asked)
+        receipt = await self._receipt(scope, call, None)
         return receipt.query if receipt else None
 
     async def _insights(
         self, scope: WriteScope, call: ToolCall, args: definitions.GetContextInsights
     ) -> ToolAnswer:
         self._check_length(args.query)
-        found = await self._learned.insights(
-            ReadScope(scope.user_id),
-            InsightsRequest(query=args.query, conversation_id=call.conversation_id),
-        )
-        return ToolAnswer(
-            tool=call.name,
-            text=texts.insights_text(found, self.documents),
-            data=texts.insights_data(found, self.documents),
-        )
+        asked = InsightsRequest(query=args.query, conversation_id=call.conversation_id)
+        found = await self._learned.insights(ReadScope(scope.user_id), asked)
+        data = texts.insights_data(found, self.documents)
+        return ToolAnswer(call.name, texts.insights_text(found, self.documents), data)
 
     async def _search(
         self, scope: WriteScope, call: ToolCall, args: definitions.SearchMemory
@@ -221,7 +212,7 @@ class ToolsService(ToolWrites):
             meant = await self._learned.suggestions(scope.own, args.query)
             text += texts.meant_text(meant)
             data |= {"suggestions": list(meant)} if meant else {}
-        return ToolAnswer(tool=call.name, text=text, data=data, degraded=found.degraded)
+        return ToolAnswer(call.name, text, data, found.degraded)
 
     def _check_length(self, query: str) -> None:
         most = self._runtime.settings.http.query_limit_chars
@@ -258,14 +249,11 @@ class ToolsService(ToolWrites):
         ]
         data: dict[str, Any] = {"limited": True, "receipt_id": None, "results": shown}
         text = texts.limited_text(earlier, now, self.documents)
-        return ToolAnswer(tool=call.name, text=text, data=data)
+        return ToolAnswer(call.name, text, data)
 
     async def _earlier(self, scope: WriteScope, call: ToolCall) -> list[tuple[int, MemoryItem]]:
         """What the last search of the conversation showed, as far as it is still there."""
-        asked = OutcomeRequest(
-            outcome=Outcome.UNKNOWN, conversation_id=call.conversation_id, recorder=call.recorder
-        )
-        receipt = await self.outcomes.shown(scope, asked)
+        receipt = await self._receipt(scope, call, None)
         if receipt is None:
             return []
         read, first = ReadScope(scope.user_id), receipt.shown[:SHOWN_AGAIN]

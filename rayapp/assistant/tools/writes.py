@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any
 
 from rayapp.assistant.context.rules.prompt_block import cut_line
@@ -61,27 +62,20 @@ class ToolWrites:
         related = args.related
         if related is not None:
             related = tuple([await self._literal(scope, one) for one in related])
-        found = await self.outcomes.record_response(
-            scope,
-            ResponseRequest(
-                key_takeaway=args.key_takeaway,
-                outcome=args.outcome,
-                related=related,
-                receipt_id=args.receipt_id,
-                conversation_id=call.conversation_id,
-                idempotency_key=call.idempotency_key,
-                recorder=call.recorder,
-            ),
+        asked = ResponseRequest(
+            key_takeaway=args.key_takeaway,
+            outcome=args.outcome,
+            related=related,
+            receipt_id=args.receipt_id,
+            conversation_id=call.conversation_id,
+            idempotency_key=call.idempotency_key,
+            recorder=call.recorder,
         )
-        return ToolAnswer(
-            tool=call.name,
-            text=f"Kept the takeaway. {texts.scored_text(found.scored)}",
-            data={
-                **texts.scored_data(found.scored, self.documents),
-                "memory_id": found.memory_id,
-                "duplicate": found.duplicate,
-            },
-        )
+        found = await self.outcomes.record_response(scope, asked)
+        data = texts.scored_data(found.scored, self.documents)
+        data |= {"memory_id": found.memory_id, "duplicate": found.duplicate}
+        text = f"Kept the takeaway. {texts.scored_text(found.scored)}"
+        return ToolAnswer(call.name, text, data)
 
     async def score(self, scope: WriteScope, call: ToolCall, args: ScoreMemories) -> ToolAnswer:
         named = [(await self._literal(scope, one.memory), one.outcome) for one in args.scores]
@@ -94,11 +88,8 @@ class ToolWrites:
             read = ReadScope(scope.user_id)
             await asyncio.gather(*(self.memories.get(read, one) for one in ids))
         found = together(await self._record(scope, requests))
-        return ToolAnswer(
-            tool=call.name,
-            text=texts.scored_text(found),
-            data=texts.scored_data(found, self.documents),
-        )
+        data = texts.scored_data(found, self.documents)
+        return ToolAnswer(call.name, texts.scored_text(found), data)
 
     async def _record(
         self, scope: WriteScope, requests: Sequence[OutcomeRequest]
@@ -114,51 +105,38 @@ class ToolWrites:
     # --- facts of the memory bank
 
     async def add(self, scope: WriteScope, call: ToolCall, args: AddToMemoryBank) -> ToolAnswer:
-        kept = await self.bank.add(
-            scope,
-            NewMemory(
-                text=args.content,
-                tier=Tier.MEMORY_BANK,
-                tags=args.tags,
-                importance=args.importance,
-                confidence=args.confidence,
-                always_inject=args.always_inject,
-                source=Source(type=SourceType.ASSISTANT, conversation_id=call.conversation_id),
-            ),
+        new = NewMemory(
+            text=args.content,
+            tier=Tier.MEMORY_BANK,
+            tags=args.tags,
+            importance=args.importance,
+            confidence=args.confidence,
+            always_inject=args.always_inject,
+            source=Source(type=SourceType.ASSISTANT, conversation_id=call.conversation_id),
         )
+        kept = await self.bank.add(scope, new)
         duplicate = kept.status == "duplicate"
         text = "Known already" if duplicate else "Kept in the memory bank"
         if kept.archived:
             text += f"; {room_made(kept.archived)}"
-        return ToolAnswer(
-            tool=call.name,
-            text=f"{text}: memory_id {kept.memory_id}.",
-            data={
-                "memory_id": kept.memory_id,
-                "duplicate": duplicate,
-                "archived": list(kept.archived),
-            },
-        )
+        gone = list(kept.archived)
+        data = {"memory_id": kept.memory_id, "duplicate": duplicate, "archived": gone}
+        return ToolAnswer(call.name, f"{text}: memory_id {kept.memory_id}.", data)
 
     async def update(self, scope: WriteScope, call: ToolCall, args: UpdateMemory) -> ToolAnswer:
         fact = await self._fact(scope, call, args)
-        changed = await self.memories.edit(
-            scope,
-            fact.memory_id,
-            MemoryEdit(
-                text=args.new_content,
-                tags=args.tags or None,
-                importance=args.importance,
-                confidence=args.confidence,
-                expected_version=fact.version,
-                reason=call.name,
-            ),
+        edit = MemoryEdit(
+            text=args.new_content,
+            tags=args.tags or None,
+            importance=args.importance,
+            confidence=args.confidence,
+            expected_version=fact.version,
+            reason=call.name,
         )
-        return ToolAnswer(
-            tool=call.name,
-            text=f"Updated the fact: memory_id {changed.memory_id}.",
-            data={"memory_id": changed.memory_id, "version": changed.version, "before": fact.text},
-        )
+        changed = await self.memories.edit(scope, fact.memory_id, edit)
+        text = f"Updated the fact: memory_id {changed.memory_id}."
+        data = {"memory_id": changed.memory_id, "version": changed.version, "before": fact.text}
+        return ToolAnswer(call.name, text, data)
 
     async def archive(self, scope: WriteScope, call: ToolCall, args: ArchiveMemory) -> ToolAnswer:
         fact = await self._fact(scope, call, args)
@@ -168,11 +146,8 @@ class ToolWrites:
                 scope, fact.memory_id, reason=args.reason or call.name
             )
         state = "Archived the fact" if was_active else "The fact was archived already"
-        return ToolAnswer(
-            tool=call.name,
-            text=f"{state}: memory_id {fact.memory_id}.",
-            data={"memory_id": fact.memory_id, "archived": True, "duplicate": not was_active},
-        )
+        data = {"memory_id": fact.memory_id, "archived": True, "duplicate": not was_active}
+        return ToolAnswer(call.name, f"{state}: memory_id {fact.memory_id}.", data)
 
     async def _fact(self, scope: WriteScope, call: ToolCall, args: FactTool) -> MemoryItem:
         """The fact that a call means: by its id or number, else by words that only it holds."""
@@ -307,12 +282,9 @@ def _group(
     made += [replace(base, outcome=o, memory_ids=tuple(found)) for o, found in ids.items()]
     if base.idempotency_key is None:
         return made
+    key = partial(_key, base.idempotency_key)
     return [
-        replace(
-            one,
-            idempotency_key=_key(base.idempotency_key, one.outcome, by_id=one.positions is None),
-        )
-        for one in made
+        replace(one, idempotency_key=key(one.outcome, by_id=one.positions is None)) for one in made
     ]
 
 

@@ -43,6 +43,12 @@ def child(element: etree._Element | None, name: str) -> etree._Element | None:
     return next((found for found in element if local(found) == name), None)
 
 
+def span(value: str | None) -> int:
+    """How many columns or rows a cell says that it covers."""
+    stated = value is not None and value.isascii() and value.isdigit()
+    return min(max(int(value), 1), MAX_SPAN) if value is not None and stated else 1
+
+
 def grid(rows: Sequence[Sequence[Cell]]) -> Iterator[Row]:
     """Rows with a value in each column. A cell over several rows says the same in each; one over
     several columns names each of them in the first row and stands in the first of them below."""

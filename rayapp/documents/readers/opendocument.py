@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from lxml import etree
 
 from rayapp.documents.readers.found import Found, Order
-from rayapp.documents.readers.markup import MAX_SPAN, Cell, attribute, child, grid, local
+from rayapp.documents.readers.markup import Cell, attribute, child, grid, local, span
 from rayapp.documents.readers.package import Package, office_names
-from rayapp.documents.records import Block, BlockKind
+from rayapp.documents.records import Block, text_block
 from rayapp.documents.rules.kinds import broken, encrypted
 from rayapp.documents.rules.tables import table_blocks
 
@@ -70,14 +70,11 @@ class _Document:
         text = _Text()
         page = self.page if self.paged else None
         self._collect(paragraph, text)
+        level = 0
         if local(paragraph) == "h":
-            level = attribute(paragraph, "outline-level") or "1"
-            kind, number = BlockKind.HEADING, int(level) if level.isdigit() else 1
-        elif depth:
-            kind, number = BlockKind.LIST_ITEM, depth
-        else:
-            kind, number = BlockKind.PARAGRAPH, 0
-        yield Block(kind, "".join(text.parts), number, page)
+            stated = attribute(paragraph, "outline-level") or "1"
+            level = max(int(stated), 1) if stated.isdigit() else 1
+        yield text_block("".join(text.parts), level, depth, page)
         for hanging in text.hanging:
             yield from self.blocks(hanging, 0)
 
@@ -114,13 +111,9 @@ class _Document:
             if local(cell) != "table-cell":
                 continue
             text = " ".join(block.text for block in self.blocks(cell, 0))
-            spanned = Cell(
-                text, _count(cell, "number-columns-spanned"), _count(cell, "number-rows-spanned")
+            columns, rows, repeated = (
+                span(attribute(cell, f"number-{name}"))
+                for name in ("columns-spanned", "rows-spanned", "columns-repeated")
             )
-            for _ in range(_count(cell, "number-columns-repeated")):
-                yield spanned
-
-
-def _count(cell: etree._Element, name: str) -> int:
-    value = attribute(cell, name)
-    return min(max(int(value), 1), MAX_SPAN) if value and value.isdigit() else 1
+            for _ in range(repeated):
+                yield Cell(text, columns, rows)

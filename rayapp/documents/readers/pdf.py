@@ -10,7 +10,7 @@ import re
 import subprocess
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
@@ -74,8 +74,8 @@ def _blocks(document: pdfium.PdfDocument, found: Found, order: Order) -> Iterato
             found.pages_without_text.append(number)
             if order.ocr:
                 recognised += _recognised(document, number)
-    right_to_left = is_right_to_left("".join(line.text for line in drawn[:_SAMPLE_LINES]))
-    lines_read = [line.read(right_to_left) for line in drawn]
+    right_to_left = is_right_to_left("".join(one.line.text for one in drawn[:_SAMPLE_LINES]))
+    lines_read = [one.read(right_to_left) for one in drawn]
     kept = without_running_titles(lines_read, found.pages or 0)
     blocks = blocks_of(kept, _outline(document))
     yield from _by_page(blocks, recognised)
@@ -102,21 +102,15 @@ def _outline(document: pdfium.PdfDocument) -> dict[tuple[int, str], int]:
 class _Drawn:
     """A line as pdfium gives it, and for Hebrew its characters from left to right."""
 
-    text: str
-    page: int
-    size: float
-    y: float
-    end_y: float
-    left: float
-    right: float
+    line: Line
     units: tuple[str, ...] = ()
 
     def read(self, document_right_to_left: bool) -> Line:
-        text = self.text
+        text = self.line.text
         if self.units:
             backwards = is_right_to_left(text, document_right_to_left)
             text = reading_order(self.units, backwards)
-        return Line(composed(text), self.page, self.size, self.y, self.end_y, self.left, self.right)
+        return replace(self.line, text=composed(text))
 
 
 def _drawn_lines(document: pdfium.PdfDocument, number: int) -> list[_Drawn]:
@@ -184,7 +178,7 @@ class _PageText:
         bottom, top = self._cell(shown[len(shown) // 2])[2:]
         size = max(top - bottom, 0.1)
         first, last = self._cell(shown[0]), self._cell(shown[-1])
-        return _Drawn(
+        line = Line(
             text=text.translate(_CUT).strip(),
             page=page,
             size=size,
@@ -192,8 +186,8 @@ class _PageText:
             end_y=self._base(shown[-1]),
             left=min(first[0], last[0]),
             right=max(first[1], last[1]),
-            units=self._units(start, end, size) if _HEBREW.search(text) else (),
         )
+        return _Drawn(line, self._units(start, end, size) if _HEBREW.search(text) else ())
 
     def _cell(self, at: int) -> tuple[float, float, float, float]:
         """Left, right, bottom and top of the place that the font gives to a character."""

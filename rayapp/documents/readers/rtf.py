@@ -4,12 +4,11 @@ Libraries for it give the text alone.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rayapp.documents.readers.found import Found, Order
 from rayapp.documents.readers.markup import Cell, grid
-from rayapp.documents.records import Block, BlockKind
+from rayapp.documents.records import Block, text_block
 from rayapp.documents.rules.kinds import broken
 from rayapp.documents.rules.tables import table_blocks
 
@@ -61,17 +60,11 @@ def read(data: bytes, order: Order) -> Found:
     document.run()
     paged = document.page > 1
     return Found(
-        _paged(document.blocks, paged),
+        (block if paged else replace(block, page=None) for block in document.blocks),
         document.info.get("title"),
         document.info.get("author"),
         document.page if paged else None,
     )
-
-
-def _paged(blocks: list[Block], paged: bool) -> Iterator[Block]:
-    for block in blocks:
-        page = block.page if paged else None
-        yield Block(block.kind, block.text, block.level, page, block.columns)
 
 
 @dataclass(slots=True)
@@ -281,10 +274,7 @@ class _Rtf:
         level = self._levels.get(paragraph.style, 0) if paragraph.style is not None else 0
         if paragraph.outline < _NO_OUTLINE:
             level = paragraph.outline + 1
-        kind = BlockKind.LIST_ITEM if paragraph.listed else BlockKind.PARAGRAPH
-        if level:
-            kind = BlockKind.HEADING
-        self.blocks.append(Block(kind, text, level or int(paragraph.listed), self.page))
+        self.blocks.append(text_block(text, level, int(paragraph.listed), self.page))
 
     def _end_table(self) -> None:
         if self._cells:

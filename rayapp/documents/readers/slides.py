@@ -6,7 +6,7 @@ from lxml import etree
 
 from rayapp.core.errors import TooLarge
 from rayapp.documents.readers.found import Found, Order
-from rayapp.documents.readers.markup import Cell, attribute, child, grid, local
+from rayapp.documents.readers.markup import Cell, attribute, child, grid, local, span
 from rayapp.documents.readers.package import Package, office_names
 from rayapp.documents.records import Block, BlockKind
 from rayapp.documents.rules.tables import table_blocks
@@ -134,6 +134,5 @@ def _is_covered(cell: etree._Element) -> bool:
 
 
 def _cell(cell: etree._Element) -> Cell:
-    spans = [attribute(cell, name) or "1" for name in ("gridSpan", "rowSpan")]
-    columns, rows = (max(int(span), 1) if span.isdigit() else 1 for span in spans)
+    columns, rows = (span(attribute(cell, name)) for name in ("gridSpan", "rowSpan"))
     return Cell(" ".join(_text(paragraph) for paragraph in cell.iter("{*}p")), columns, rows)

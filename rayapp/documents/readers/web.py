@@ -12,10 +12,10 @@ from markdown_it import MarkdownIt
 
 from rayapp.documents.readers.decoding import decode
 from rayapp.documents.readers.found import Found, Order
-from rayapp.documents.readers.markup import MAX_SPAN, Cell, child, grid, local
+from rayapp.documents.readers.markup import Cell, child, grid, local, span
 from rayapp.documents.readers.package import Package, path_from
 from rayapp.documents.readers.plain import paragraphs
-from rayapp.documents.records import Block, BlockKind
+from rayapp.documents.records import Block, BlockKind, text_block
 from rayapp.documents.rules.kinds import Kind, broken, encrypted
 from rayapp.documents.rules.tables import table_blocks
 
@@ -136,14 +136,10 @@ class _Page:
 
     def _block(self, text: str) -> Block:
         heading = next((_HEADINGS[name] for name in reversed(self._open) if name in _HEADINGS), 0)
-        if heading:
-            return Block(BlockKind.HEADING, text, heading)
-        if "pre" in self._open:
+        if "pre" in self._open and not heading:
             return Block(BlockKind.CODE, text)
-        if "li" in self._open:
-            depth = sum(name in _LISTS for name in self._open)
-            return Block(BlockKind.LIST_ITEM, text, max(depth, 1))
-        return Block(BlockKind.PARAGRAPH, text)
+        depth = max(sum(name in _LISTS for name in self._open), 1) if "li" in self._open else 0
+        return text_block(text, heading, depth)
 
 
 def _split(text: str) -> list[str]:
@@ -172,12 +168,7 @@ def _table_rows(table: etree._Element) -> list[list[Cell]] | None:
 
 def _cell(cell: etree._Element) -> Cell:
     text = " ".join(block.text for block in html_blocks_within(cell))
-    spans = [cell.get(name) or "1" for name in ("colspan", "rowspan")]
-    columns, rows = (
-        min(max(int(span), 1), MAX_SPAN) if span.isascii() and span.isdigit() else 1
-        for span in spans
-    )
-    return Cell(text, columns, rows)
+    return Cell(text, span(cell.get("colspan")), span(cell.get("rowspan")))
 
 
 def html_blocks_within(element: etree._Element) -> Iterator[Block]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from lxml import etree
 
 from rayapp.documents.readers.found import Found, Order
-from rayapp.documents.readers.markup import Cell, attribute, child, grid, local
+from rayapp.documents.readers.markup import Cell, attribute, child, grid, local, span
 from rayapp.documents.readers.package import Package, office_names
-from rayapp.documents.records import Block, BlockKind
+from rayapp.documents.records import Block, text_block
 from rayapp.documents.rules.kinds import broken
 from rayapp.documents.rules.tables import table_blocks
 
@@ -157,13 +157,7 @@ class _Document:
         outline = _outline(properties)
         heading = outline if outline is not None else style.heading if style else 0
         depth = _number(properties) or int(style.listed if style else False)
-        if heading:
-            kind, level = BlockKind.HEADING, heading
-        elif depth:
-            kind, level = BlockKind.LIST_ITEM, depth
-        else:
-            kind, level = BlockKind.PARAGRAPH, 0
-        yield Block(kind, "".join(text.parts), level, page)
+        yield text_block("".join(text.parts), heading, depth, page)
         for hanging in text.hanging:
             yield from self.blocks(hanging)
 
@@ -208,8 +202,7 @@ class _Document:
         at = 0
         for cell in cells:
             properties = child(cell, "tcPr")
-            span = attribute(child(properties, "gridSpan"), "val") or "1"
-            columns = max(int(span), 1) if span.isdigit() else 1
+            columns = span(attribute(child(properties, "gridSpan"), "val"))
             merged = child(properties, "vMerge")
             if merged is not None and attribute(merged, "val") != "restart":
                 text = said.get(at, "")

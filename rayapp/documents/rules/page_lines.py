@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from rayapp.documents.records import Block, BlockKind
+from rayapp.documents.records import Block, BlockKind, text_block
 
 # A heading is larger than the text by this factor; smaller differences are other fonts.
 HEADING_SIZE = 1.15
@@ -178,5 +178,4 @@ def _block(lines: Sequence[Line], level: int, width: float) -> Block:
         own = last.right - last.left < OWN_LINE_SHORT * width
         between = "" if _CUT_WORD.search(text) else "\n" if own else " "
         text += between + line.text
-    is_item = _ITEM.match(text) is not None
-    return Block(BlockKind.LIST_ITEM if is_item else BlockKind.PARAGRAPH, text, int(is_item), page)
+    return text_block(text, 0, int(_ITEM.match(text) is not None), page)

@@ -192,8 +192,12 @@ def transition_id(item: MemoryItem, kind: str) -> str:
     An id may be stored again after it was deleted: the time it was stored tells the two apart.
     """
     stored = item.stored_at.astimezone(UTC).isoformat(timespec="milliseconds")
-    left = (item.point_id, stored, str(item.version), kind)
-    return str(uuid.uuid5(EVENT_NAMESPACE, "\x00".join(left)))
+    return event_id(item.point_id, stored, str(item.version), kind)
+
+
+def event_id(*parts: str) -> str:
+    """The same for the same parts: who does something twice notes it once."""
+    return str(uuid.uuid5(EVENT_NAMESPACE, "\x00".join(parts)))
 
 
 # Whoever holds this lease runs the cycles.

@@ -221,21 +221,11 @@ def dedup_scope(tier: Tier, source: Source) -> str:
 
 def apply_edit(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
     """The item after `edit`; the same object when nothing changes."""
-    text = item.text if edit.text is None else edit.text
-    changed = replace(
-        item,
-        text=text,
-        summary=item.summary if edit.summary is None else edit.summary,
-        tags=item.tags if edit.tags is None else _distinct(edit.tags),
-        entities=item.entities if edit.entities is None else _distinct(edit.entities),
-        always_inject=item.always_inject if edit.always_inject is None else edit.always_inject,
-        valid_to=item.valid_to if edit.valid_to is None else edit.valid_to,
-        quality=replace(
-            item.quality,
-            importance=item.quality.importance if edit.importance is None else edit.importance,
-            confidence=item.quality.confidence if edit.confidence is None else edit.confidence,
-        ),
-    )
+    given = _given(edit, "text", "summary", "always_inject", "valid_to")
+    given |= {name: _distinct(found) for name, found in _given(edit, "tags", "entities").items()}
+    quality = replace(item.quality, **_given(edit, "importance", "confidence"))
+    changed = replace(item, **given, quality=quality)
+    text = changed.text
     if changed == item:
         return item
     op = IndexOp.VECTOR if text != item.text else IndexOp.PAYLOAD
@@ -244,6 +234,10 @@ def apply_edit(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
         changed = replace(changed, expires_at=lifetime(item.tier, instruction, now))
     hashed, lang = content_hash(text), detect_language(text)
     return touch(changed, op, now, content_hash=hashed, lang=lang, instruction=instruction)
+
+
+def _given(edit: MemoryEdit, *names: str) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(edit, name)) is not None}
 
 
 def archived(item: MemoryItem, reason: str | None, now: datetime) -> MemoryItem:

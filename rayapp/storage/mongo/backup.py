@@ -115,15 +115,11 @@ class MongoBackups:
         """Documents of users, but what a start leaves by itself. What the service keeps of its own,
         a row per day or the key of an operator, does not make a new machine a used one."""
         where = {"user_id": {"$ne": WARM_UP_USER}}
-        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            return sum(
-                [await self._database.collection(one).count_documents(where) for one in OF_USERS]
-            )
+        return sum([await self._database.count(one, where) for one in OF_USERS])
 
     async def empty(self) -> None:
         for name in self.names:
-            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-                await self._database.collection(name).delete_many({})
+            await self._database.remove(name, {})
 
     async def load(self, name: str, rows: Iterable[bytes]) -> None:
         """Write documents; those that are there (a repeat) are replaced, and so is one with the

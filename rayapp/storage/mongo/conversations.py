@@ -14,7 +14,14 @@ from rayapp.assistant.history.rules import turn_terms
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import indexes
-from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, first, listed
+from rayapp.storage.mongo.database import (
+    LONG_TIMEOUT_S,
+    MongoDatabase,
+    aggregated,
+    first,
+    listed,
+    updated,
+)
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.predicates import mine, own
 from rayapp.storage.mongo.rows import may_lack, reader, to_row, utc
@@ -102,10 +109,8 @@ class MongoConversationStore:
             {"$sort": dict(NEWEST_TURNS)},
             {"$limit": LOOKED_AT},
         ]
-        with translated():
-            found = await (await self._turns.aggregate(steps)).to_list()
         newest: dict[str, Any] = {}
-        for doc in found:
+        for doc in await aggregated(self._turns, steps):
             newest.setdefault(doc["conversation_id"], doc["_id"])
         ids = {"_id": {"$in": list(newest.values())[:limit]}}
         return await listed(self._turns, ids, reader(ports.KeptTurn), sort=NEWEST_TURNS)
@@ -116,21 +121,20 @@ class MongoConversationStore:
         where = {**_one(scope, conversation_id), **KEPT}
         if by != "person":
             where["titled_by"] = "words"
-        return await self._set(where, {"title": title, "titled_by": by})
+        return await updated(self._rows, where, {"$set": {"title": title, "titled_by": by}})
 
     async def comment(
         self, scope: WriteScope, conversation_id: str, message_id: str, feedback: str
     ) -> bool:
         where = {**_one(scope, conversation_id), "message_id": message_id, "answer": {"$ne": ""}}
-        with translated():
-            done = await self._turns.update_one(where, {"$set": {"feedback": feedback}})
-        return done.matched_count > 0
+        return await updated(self._turns, where, {"$set": {"feedback": feedback}})
 
     async def sum_up(
         self, scope: WriteScope, conversation_id: str, bullets: Sequence[str], summed: int
     ) -> bool:
         where = {**_one(scope, conversation_id), **KEPT, "summed": {"$not": {"$gte": summed}}}
-        return await self._set(where, {"bullets": list(bullets), "summed": summed})
+        told = {"bullets": list(bullets), "summed": summed}
+        return await updated(self._rows, where, {"$set": told})
 
     async def activate(self, scope: WriteScope, conversation_id: str | None, at: datetime) -> None:
         if conversation_id is None:
@@ -139,7 +143,7 @@ class MongoConversationStore:
                 await self._rows.update_many(active, {"$unset": {"active_at": ""}})
             return
         where = {**_one(scope, conversation_id), **KEPT}
-        if not await self._set(where, {"active_at": utc(at)}):
+        if not await updated(self._rows, where, {"$set": {"active_at": utc(at)}}):
             # One that does not exist yet: whoever was active is not any more.
             await self.activate(scope, None, at)
 
@@ -169,20 +173,17 @@ class MongoConversationStore:
         where = _one(scope, conversation_id)
         noted = {**own(scope), "data.conversation_id": {"$eq": conversation_id, "$type": "string"}}
         shown = {**own(scope), "conversation_id": {"$eq": conversation_id, "$type": "string"}}
-        removed = {
-            "exchanges": await self._remove(indexes.EXCHANGES, where),
-            "receipts": await self._remove(indexes.RECEIPTS, shown),
-            "events": await self._remove(indexes.EVENTS, noted),
+        remove = self._database.remove
+        return {
+            "exchanges": await remove(indexes.EXCHANGES, where),
+            "receipts": await remove(indexes.RECEIPTS, shown),
+            "events": await remove(indexes.EVENTS, noted),
             "answers": await self._remove_answers(scope, conversation_id),
-            "turns": await self._remove(indexes.TURNS, where),
+            "turns": await remove(indexes.TURNS, where),
+            "conversation": await remove(indexes.SESSIONS, where),
         }
-        return {**removed, "conversation": await self._remove(indexes.SESSIONS, where)}
 
     # --- inside
-
-    async def _remove(self, name: str, where: Document) -> int:
-        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            return (await self._database.collection(name).delete_many(where)).deleted_count
 
     async def _remove_answers(self, scope: WriteScope, conversation_id: str) -> int:
         """First answers that are kept for repeats, of the last day: what they say names it."""
@@ -192,10 +193,6 @@ class MongoConversationStore:
             cursor = rows.find({**own(scope), "response": {"$ne": None}}, {"response": 1})
             ids = [doc["_id"] async for doc in cursor if name in bytes(doc["response"])]
             return (await rows.delete_many({"_id": {"$in": ids}})).deleted_count
-
-    async def _set(self, where: Document, change: Document) -> bool:
-        with translated():
-            return (await self._rows.update_one(where, {"$set": change})).matched_count > 0
 
     async def _put(self, rows: Any, where: Document, change: list[Document]) -> None:
         """Two first writes of one row race: the one that lost finds the row then."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pymongo
 from bson.codec_options import CodecOptions
-from pymongo import AsyncMongoClient, WriteConcern
+from pymongo import AsyncMongoClient, ReturnDocument, WriteConcern
 from pymongo.asynchronous.change_stream import AsyncDatabaseChangeStream
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.collection import AsyncCollection
@@ -30,6 +30,9 @@ from rayapp.storage.mongo.indexes import (
 
 Document = dict[str, Any]
 Collection = AsyncCollection[Document]
+Steps = Sequence[Mapping[str, Any]]
+# Operators, or the steps of a pipeline.
+Change = Mapping[str, Any] | Steps
 T = TypeVar("T")
 
 # Building indexes or touching every item of a large store takes minutes, not an operation's limit.
@@ -135,6 +138,16 @@ class MongoDatabase:
             pipeline, full_document="updateLookup", max_await_time_ms=wait_ms, **start
         )
 
+    async def count(self, name: str, where: Document) -> int:
+        """Rows of a collection, however long that takes."""
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            return await self.collection(name).count_documents(where)
+
+    async def remove(self, name: str, where: Document) -> int:
+        """Delete rows of a collection, however long that takes; how many."""
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            return (await self.collection(name).delete_many(where)).deleted_count
+
     async def close(self) -> None:
         await self.client.close()
 
@@ -191,6 +204,34 @@ async def listed(
     with translated():
         docs = await rows.find(where, limit=limit or 0, **how).to_list()
     return readable(docs, read)
+
+
+async def aggregated(rows: Collection, steps: Steps, **how: Any) -> list[Document]:
+    """What the steps make of the rows; `how` as in `aggregate`."""
+    with translated():
+        return await (await rows.aggregate(steps, **how)).to_list()
+
+
+async def changed(
+    rows: Collection,
+    where: Mapping[str, Any],
+    change: Change,
+    read: Callable[[Document], T],
+    **how: Any,
+) -> T | None:
+    """What `read` makes of the first row after its change, None when there is none; `how` as in
+    `find_one_and_update`."""
+    with translated():
+        doc = await rows.find_one_and_update(
+            where, change, return_document=ReturnDocument.AFTER, **how
+        )
+    return None if doc is None else read(doc)
+
+
+async def updated(rows: Collection, where: Mapping[str, Any], change: Change) -> bool:
+    """Change the first row; whether there is one."""
+    with translated():
+        return (await rows.update_one(where, change)).matched_count > 0
 
 
 def _client(settings: MongoSettings) -> AsyncMongoClient[Document]:

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pymongo
-from pymongo import DESCENDING, ReplaceOne, ReturnDocument
+from pymongo import DESCENDING, ReplaceOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
@@ -30,16 +30,17 @@ from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
-from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.database import MongoDatabase, changed, first, listed, updated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.memory_store import revision_document
-from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
-from rayapp.storage.mongo.rows import from_row, may_lack, to_row
+from rayapp.storage.mongo.predicates import NOT_DELETED, due, in_seconds, later, mine, own
+from rayapp.storage.mongo.rows import may_lack, reader, to_row
 from rayapp.storage.mongo.user_rows import delete_items
 
 Document = dict[str, Any]
 may_lack(Book)
 may_lack(BookDigest)
+_book = reader(Book)
 # A row of an upload, bytes: far below the server's 16 MB.
 PART_BYTES = 4 * 1024 * 1024
 # An upload that no document asked for, or whose document waits in vain, goes after this, seconds.
@@ -56,11 +57,7 @@ HASHES = ("text_hash", "file_hash", "words_hash")
 IS_OPEN = {"state": {"$in": sorted(OPEN)}}
 IS_HELD = {"state": {"$in": sorted(HELD)}}
 # The type is what lets the server use the partial index.
-IS_DUE = {"due_at": {"$type": "date"}, "$expr": {"$lte": ["$due_at", "$$NOW"]}}
-
-
-def _book(doc: Document) -> Book:
-    return from_row(Book, doc)
+IS_DUE = {"due_at": {"$type": "date"}, **due("due_at")}
 
 
 class _NotHeldError(Exception):
@@ -160,29 +157,23 @@ class MongoBookStore:
         which = await self._in_turn() if only is None else _key(only)
         change: Document = {
             "claim": {"$literal": token},
-            "due_at": _in(claim_s),
+            "due_at": in_seconds(claim_s),
             "state": BookState.PROCESSING.value,
         }
-        with translated():
-            doc = await self._rows.find_one_and_update(
-                {**which, **IS_OPEN, **IS_DUE},
-                [{"$set": change}],
-                sort=[("due_at", 1)],
-                return_document=ReturnDocument.AFTER,
-            )
-        return None if doc is None else _book(doc)
+        where = {**which, **IS_OPEN, **IS_DUE}
+        return await changed(self._rows, where, [{"$set": change}], _book, sort=[("due_at", 1)])
 
     async def _in_turn(self) -> Document:
         """What may be worked on next: all but what is to be read of users who have one there."""
         stored = {"stage": BookStage.INGESTING.value}
         read = {**IS_OPEN, "claim": {"$type": "string"}, "stage": {"$ne": stored["stage"]}}
-        now = {"due_at": {"$type": "date"}, "$expr": {"$gt": ["$due_at", "$$NOW"]}}
+        now = {"due_at": {"$type": "date"}, **later("due_at")}
         users = await listed(self._rows, {**read, **now}, lambda doc: str(doc["user_id"]))
         busy = sorted(set(users))
         return {"$or": [stored, {"user_id": {"$nin": busy}}]} if busy else {}
 
     async def hold(self, book: Book, token: str, claim_s: float) -> bool:
-        return await self._change(book, token, {"due_at": _in(claim_s)})
+        return await self._change(book, token, {"due_at": in_seconds(claim_s)})
 
     async def update(self, book: Book, token: str) -> bool:
         try:
@@ -194,7 +185,7 @@ class MongoBookStore:
 
     async def again(self, book: Book, token: str, delay_s: float) -> bool:
         row = {"stage": book.stage.value, "tries": book.tries}
-        return await self._change(book, token, row | {"claim": None, "due_at": _in(delay_s)})
+        return await self._change(book, token, row | {"claim": None, "due_at": in_seconds(delay_s)})
 
     async def store(self, book: Book, token: str, items: Sequence[MemoryItem]) -> bool:
         """In pages: a transaction must fit in the server's cache, and each word of a chunk is an
@@ -265,10 +256,8 @@ class MongoBookStore:
         if token is None:
             # Taken from whoever works on it; without what follows it is due again.
             token = str(uuid4())
-            taken = {"$set": {"claim": {"$literal": token}, "due_at": _in(TAKEN_S)}}
-            with translated():
-                done = await self._rows.update_one({**_key(book), **IS_OPEN}, [taken])
-            if not done.matched_count:
+            taken = {"$set": {"claim": {"$literal": token}, "due_at": in_seconds(TAKEN_S)}}
+            if not await updated(self._rows, {**_key(book), **IS_OPEN}, [taken]):
                 return False
         if book.state is not BookState.COMPLETED:
             await self._delete_chunks(book.user_id, book.book_id, book.updated_at)
@@ -303,28 +292,21 @@ class MongoBookStore:
         return gone
 
     async def claim_digest(self, *, token: str, claim_s: float) -> Book | None:
-        due = {"digest_due_at": {"$type": "date"}, "$expr": {"$lte": ["$digest_due_at", "$$NOW"]}}
-        change = {"$set": {"digest_claim": {"$literal": token}, "digest_due_at": _in(claim_s)}}
-        with translated():
-            doc = await self._rows.find_one_and_update(
-                {**due, "state": BookState.COMPLETED.value},
-                [change],
-                sort=[("digest_due_at", 1)],
-                return_document=ReturnDocument.AFTER,
-            )
-        return None if doc is None else _book(doc)
+        where = {"digest_due_at": {"$type": "date"}, **due("digest_due_at")}
+        where["state"] = BookState.COMPLETED.value
+        change = {"digest_claim": {"$literal": token}, "digest_due_at": in_seconds(claim_s)}
+        order = [("digest_due_at", 1)]
+        return await changed(self._rows, where, [{"$set": change}], _book, sort=order)
 
     async def keep_digest(self, book: Book, token: str, delay_s: float) -> bool:
         key = {**_key(book), "state": BookState.COMPLETED.value, "digest_claim": token}
         read = {"summary": book.summary, "digest": to_row(book.digest)}
-        later = None if book.digest.done else _in(delay_s)
+        later = None if book.digest.done else in_seconds(delay_s)
         steps: list[Document] = [
             {"$set": {name: {"$literal": one} for name, one in read.items()}},
             {"$set": {"digest_due_at": later, "digest_claim": None}},
         ]
-        with translated():
-            done = await self._rows.update_one(key, steps)
-        return bool(done.matched_count)
+        return await updated(self._rows, key, steps)
 
     async def publish(self, book: Book) -> bool:
         key = {**_key(book), "upload_id": book.upload_id, "state": BookState.COMPLETED.value}
@@ -406,12 +388,7 @@ class MongoBookStore:
 
 # Free to be claimed.
 DUE: Document = {"claim": None, "due_at": "$$NOW"}
-EXPIRES: Document = {"expires_at": {"$add": ["$$NOW", UPLOAD_TTL_S * 1000]}}
-
-
-def _in(seconds: float) -> Document:
-    """The server's time so much later."""
-    return {"$add": ["$$NOW", round(seconds * 1000)]}
+EXPIRES: Document = {"expires_at": in_seconds(UPLOAD_TTL_S)}
 
 
 def _keyed(book: Book) -> Document:

@@ -20,7 +20,7 @@ from rayapp.storage.mongo.convert import from_document
 from rayapp.storage.mongo.database import MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.graph_convert import COUNTERS, contribution_of_document
-from rayapp.storage.mongo.predicates import UNATTACHED, own
+from rayapp.storage.mongo.predicates import UNATTACHED, due, own
 from rayapp.storage.mongo.rows import to_row, utc
 
 # What the graphs remember of a memory goes to the one it was merged into, in that transaction.
@@ -171,7 +171,7 @@ def _position(after: str | None) -> tuple[str, ObjectId | None]:
 #
 # The mark is a date while a follow-up is owed. All comparisons use the server's time.
 
-IS_DUE: Document = {**indexes.FOLLOW_UP_ONLY, "$expr": {"$lte": ["$follow_up_at", "$$NOW"]}}
+IS_DUE: Document = {**indexes.FOLLOW_UP_ONLY, **due("follow_up_at")}
 
 
 class FollowUps:

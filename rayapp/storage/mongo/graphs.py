@@ -13,7 +13,7 @@ from rayapp.graphs.rules.content import JUDGED_BOOKS, JUDGED_OFTEN, PRIOR_ACTION
 from rayapp.memory.scope import ReadScope
 from rayapp.storage.mongo import graph_convert
 from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import MongoDatabase, listed
+from rayapp.storage.mongo.database import MongoDatabase, aggregated, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.graph_settlement import GraphSettlement
 from rayapp.storage.mongo.graph_writes import FollowUps, GraphReferences
@@ -36,9 +36,7 @@ class GraphReads:
     ) -> records.GraphPriors:
         """One aggregation; every stage tags its rows with `kind`."""
         stages = _priors(mine(scope), question)
-        with translated():
-            cursor = await self._routing.aggregate(stages)
-            docs = await cursor.to_list()
+        docs = await aggregated(self._routing, stages)
 
         def of(kind: str, convert: Callable[[Document], T]) -> tuple[T, ...]:
             return tuple(readable([doc for doc in docs if doc["kind"] == kind], convert))
@@ -71,9 +69,7 @@ class GraphReads:
             {"$sort": {"average": DESCENDING, "mentions": DESCENDING, "node_id": ASCENDING}},
             {"$limit": limit},
         ]
-        with translated():
-            cursor = await self._nodes.aggregate(stages)
-            return readable(await cursor.to_list(), graph_convert.content_node)
+        return readable(await aggregated(self._nodes, stages), graph_convert.content_node)
 
     async def nodes(self, scope: ReadScope, node_ids: Sequence[str]) -> list[records.ContentNode]:
         if not node_ids:
@@ -108,9 +104,7 @@ class GraphReads:
         edges = [*counted, {"$set": {"kind": EDGES}}]
         stages = [*counted, {"$set": {"kind": NODES}}]
         stages.append({"$unionWith": {"coll": EDGES, "pipeline": edges}})
-        with translated():
-            cursor = await self._nodes.aggregate(stages)
-            found = {doc["kind"]: doc async for doc in cursor}
+        found = {doc["kind"]: doc for doc in await aggregated(self._nodes, stages)}
         times: list[datetime] = [doc["last"] for doc in found.values()]
         return records.ContentStats(
             nodes=found[NODES]["count"] if NODES in found else 0,

@@ -16,7 +16,7 @@ from rayapp.core.errors import InvalidInput
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.portability.rules.collections import KEPT_IN_RESET, Erasing, of_user
 from rayapp.storage.mongo import indexes
-from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, mine, of_everybody, others, own
 
@@ -43,8 +43,8 @@ class Deletions:
         """Of one user, or of everybody."""
         match: list[Document] = [] if scope is None else [{"$match": mine(scope)}]
         group = {"$group": {"_id": "$tier", "count": {"$sum": "$count"}}}
-        cursor = await self._rows.aggregate([*match, group])
-        return {row["_id"]: row["count"] async for row in cursor}
+        rows = await aggregated(self._rows, [*match, group])
+        return {row["_id"]: row["count"] for row in rows}
 
 
 OF_SESSIONS = {"user_id": {"$regex": SESSION_USER}}
@@ -92,9 +92,9 @@ class MongoHousekeeping:
             {"$group": {"_id": "$user_id", "rows": {"$sum": 1}}},
             {"$sort": {"_id": 1}},
         ]
-        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            cursor = await self._database.collection(name).aggregate(steps)
-            return {row["_id"]: row["rows"] async for row in cursor}
+        with pymongo.timeout(LONG_TIMEOUT_S):
+            rows = await aggregated(self._database.collection(name), steps)
+        return {row["_id"]: row["rows"] for row in rows}
 
     async def session_users(self) -> list[ports.SessionUser]:
         pipeline: list[Document] = [
@@ -109,40 +109,31 @@ class MongoHousekeeping:
             {"$sort": {"last_change": 1, "_id": 1}},
             {"$limit": MOST_SESSION_USERS},
         ]
-        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            cursor = await self._database.collection(indexes.ITEMS).aggregate(pipeline)
-            return [
-                ports.SessionUser(
-                    user_id=row["_id"], memories=row["memories"], last_change=row["last_change"]
-                )
-                async for row in cursor
-            ]
+        with pymongo.timeout(LONG_TIMEOUT_S):
+            rows = await aggregated(self._database.collection(indexes.ITEMS), pipeline)
+        return [ports.SessionUser(user_id=row.pop("_id"), **row) for row in rows]
 
     async def forget_rows(self, user_id: str) -> int:
         owner = own(WriteScope(user_id))["user_id"]
-        rows = of_user(Erasing.ROWS, Erasing.POINTS)
-        return sum([await self._remove(one.name, {one.owner_field: owner}) for one in rows])
+        rows, remove = of_user(Erasing.ROWS, Erasing.POINTS), self._database.remove
+        return sum([await remove(one.name, {one.owner_field: owner}) for one in rows])
 
     async def remove_points(self, point_ids: Sequence[str]) -> int:
         if not point_ids:
             return 0
-        return await self._remove(indexes.ITEMS, {"point_id": {"$in": list(point_ids)}})
+        where = {"point_id": {"$in": list(point_ids)}}
+        return await self._database.remove(indexes.ITEMS, where)
 
     async def empty(self, collection: str) -> int:
         if _known(collection) in KEPT_IN_RESET:
             raise InvalidInput(f"{collection} is kept by a reset; name another collection.")
-        return await self._remove(collection, {})
-
-    async def _remove(self, name: str, where: Document) -> int:
-        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            return (await self._database.collection(name).delete_many(where)).deleted_count
+        return await self._database.remove(collection, {})
 
     async def _size(self, name: str) -> ports.CollectionSize | None:
         try:
             with translated(passing=OperationFailure):
-                cursor = await self._database.collection(name).aggregate(
-                    [{"$collStats": {"storageStats": {}}}]
-                )
+                steps: list[Document] = [{"$collStats": {"storageStats": {}}}]
+                cursor = await self._database.collection(name).aggregate(steps)
                 rows = await cursor.to_list()
         except OperationFailure as error:
             if error.code == NAMESPACE_NOT_FOUND:

@@ -18,9 +18,9 @@ from rayapp.memory.scope import WriteScope
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document, readable
-from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.predicates import own
+from rayapp.storage.mongo.predicates import due, in_seconds, later, own
 from rayapp.storage.mongo.rows import utc
 
 Document = dict[str, Any]
@@ -57,8 +57,8 @@ USERS_PER_CLAIM = 32
 
 IS_PENDING = indexes.PENDING_ONLY
 IS_FAILED = {"index.sync_state": SyncState.FAILED.value}
-IS_DUE = {"$expr": {"$lte": ["$index.next_attempt_at", "$$NOW"]}}
-IS_LATER = {"$expr": {"$gt": ["$index.next_attempt_at", "$$NOW"]}}
+IS_DUE = due("index.next_attempt_at")
+IS_LATER = later("index.next_attempt_at")
 
 
 class IndexQueue:
@@ -86,13 +86,12 @@ class IndexQueue:
                 chosen += await self._oldest(limit - len(chosen), chosen)
             if not chosen:
                 return []
-            ends = {"$add": ["$$NOW", round(claim_s * 1000)]}
+            ends = in_seconds(claim_s)
             await self._items.update_many(
                 {"_id": {"$in": chosen}, **IS_PENDING, **IS_DUE},
                 [{"$set": {"index.claim": token, "index.next_attempt_at": ends}}],
             )
-            cursor = self._items.find({"_id": {"$in": chosen}, "index.claim": token})
-            docs = await cursor.to_list()
+            docs = await self._items.find({"_id": {"$in": chosen}, "index.claim": token}).to_list()
         by_id = {doc["_id"]: doc for doc in docs}
         return readable([by_id[_id] for _id in chosen if _id in by_id], from_document)
 
@@ -207,8 +206,7 @@ class IndexQueue:
             {"$limit": 1},
             {"$project": {"age_s": age}},
         ]
-        cursor = await self._items.aggregate(stages, hint=indexes.PENDING_SINCE.name)
-        found = await cursor.to_list()
+        found = await aggregated(self._items, stages, hint=indexes.PENDING_SINCE.name)
         return max(0.0, found[0]["age_s"]) if found else None
 
     async def _shares(self, limit: int) -> list[Any]:
@@ -227,8 +225,8 @@ class IndexQueue:
             for stages in [_due_of(user, count, direction)]
         ]
         unions = [{"$unionWith": {"coll": indexes.ITEMS, "pipeline": stages}} for stages in rest]
-        cursor = await self._items.aggregate(first + unions)
-        return list(dict.fromkeys([doc["_id"] async for doc in cursor]))[:limit]
+        docs = await aggregated(self._items, first + unions)
+        return list(dict.fromkeys(doc["_id"] for doc in docs))[:limit]
 
     async def _waiting_users(self) -> list[str]:
         """The next users with pending items, in id order after the last one served."""
@@ -236,16 +234,14 @@ class IndexQueue:
         for bound in ({"$gt": self._last_user}, {"$lte": self._last_user}):
             room = USERS_PER_CLAIM - len(users)
             if room:
-                cursor = await self._items.aggregate(
-                    [
-                        {"$match": {**IS_PENDING, "user_id": bound}},
-                        {"$group": {"_id": "$user_id"}},
-                        {"$sort": {"_id": 1}},
-                        {"$limit": room},
-                    ],
-                    hint=indexes.PENDING_BY_USER.name,
-                )
-                users += [doc["_id"] async for doc in cursor]
+                stages: list[Document] = [
+                    {"$match": {**IS_PENDING, "user_id": bound}},
+                    {"$group": {"_id": "$user_id"}},
+                    {"$sort": {"_id": 1}},
+                    {"$limit": room},
+                ]
+                how = {"hint": indexes.PENDING_BY_USER.name}
+                users += [doc["_id"] for doc in await aggregated(self._items, stages, **how)]
         return users
 
     async def _oldest(self, count: int, chosen: list[Any]) -> list[Any]:

@@ -61,8 +61,9 @@ LANGUAGE_OVERRIDE = "text_index_language"
 TEXT_INDEX_VERSION = 3
 
 PENDING_ONLY = {"index.sync_state": SyncState.PENDING.value}
+IS_DATE, IS_TEXT = {"$type": "date"}, {"$type": "string"}
 # `follow_up_at` is a date only while a follow-up is owed.
-FOLLOW_UP_ONLY = {"follow_up_at": {"$type": "date"}}
+FOLLOW_UP_ONLY = {"follow_up_at": IS_DATE}
 # What a person hid: archived, with a reason that starts with the prefix.
 HIDDEN_ONLY: Mapping[str, Any] = {
     "status": Status.ARCHIVED.value,
@@ -119,56 +120,39 @@ def stored_options(raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def index(
-    name: str,
-    *paths: str,
-    unique: bool = False,
-    only: Mapping[str, Any] | None = None,
-    ttl_s: int | None = None,
-) -> IndexSpec:
+def index(name: str, paths: str, **options: Any) -> IndexSpec:
     """An index over these paths in their order; one that begins with `-` descends."""
-    keys = tuple((p.lstrip("-"), DESCENDING if p.startswith("-") else ASCENDING) for p in paths)
-    return IndexSpec(name=name, keys=keys, unique=unique, only=only, ttl_s=ttl_s)
+    keys = ((p.lstrip("-"), DESCENDING if p.startswith("-") else ASCENDING) for p in paths.split())
+    return IndexSpec(name=name, keys=tuple(keys), **options)
 
 
-USER_TIER_STATUS = index("user_tier_status", "user_id", "tier", "status")
-USER_MEMORY = index("user_memory", "user_id", "memory_id", unique=True)
+USER_TIER_STATUS = index("user_tier_status", "user_id tier status")
+USER_MEMORY = index("user_memory", "user_id memory_id", unique=True)
 POINT = index("point", "point_id", unique=True)
 ACTIVE_TEXT = index(
     "active_text",
-    "user_id",
-    "tier",
-    "dedup_scope",
-    "content_hash",
+    "user_id tier dedup_scope content_hash",
     unique=True,
     only={"status": Status.ACTIVE.value},
 )
 # A fair claim needs the users that wait, and the due items of each,
 # without touching documents. It holds pending items only, so it is small in the steady state.
 PENDING_BY_USER = index(
-    "pending_by_user", "index.sync_state", "user_id", "index.next_attempt_at", only=PENDING_ONLY
+    "pending_by_user", "index.sync_state user_id index.next_attempt_at", only=PENDING_ONLY
 )
 # What a search reads of what the index has not taken up, without the chunks of a document that is
 # coming: those are told by keys alone, a book has a thousand.
 WAITING = index(
-    "user_waiting",
-    "user_id",
-    "stored_at",
-    "source.chunk_id",
-    "index.vector_hash",
-    only=PENDING_ONLY,
+    "user_waiting", "user_id stored_at source.chunk_id index.vector_hash", only=PENDING_ONLY
 )
 # The age of the oldest pending item, for the alarm on it.
-PENDING_SINCE = index("pending_since", "index.sync_state", "index.pending_since", only=PENDING_ONLY)
+PENDING_SINCE = index("pending_since", "index.sync_state index.pending_since", only=PENDING_ONLY)
 # What the index owes one user, counted from keys alone. It holds
 # only what gave up, so it is about empty.
 FAILED_BY_USER = index(
-    "failed_by_user",
-    "index.sync_state",
-    "user_id",
-    only={"index.sync_state": SyncState.FAILED.value},
+    "failed_by_user", "index.sync_state user_id", only={"index.sync_state": SyncState.FAILED.value}
 )
-SYNC_DUE = index("sync_due", "index.sync_state", "index.next_attempt_at")
+SYNC_DUE = index("sync_due", "index.sync_state index.next_attempt_at")
 TEXT_SEARCH = IndexSpec(
     name="text_search",
     keys=(("user_id", ASCENDING), ("text", TEXT), ("summary", TEXT), ("tags", TEXT)),
@@ -179,86 +163,64 @@ FOLLOW_UP = index("follow_up", "follow_up_at", only=FOLLOW_UP_ONLY)
 # What a promotion cycle must look at, without reading every item.
 # In the order of its pages, so that each page goes on where the last one ended.
 JUDGED = index(
-    "judged", "user_id", "point_id", only={"status": Status.ACTIVE.value, "stats.uses": {"$gt": 0}}
+    "judged", "user_id point_id", only={"status": Status.ACTIVE.value, "stats.uses": {"$gt": 0}}
 )
 # The active items that have an expiry and that nobody judged, in
 # the order of a cycle. (tier, expires_at) goes on holding every item that was ever archived.
 EXPIRING = index(
     "expiring",
-    "user_id",
-    "point_id",
-    "expires_at",
-    only={"status": Status.ACTIVE.value, "stats.uses": 0, "expires_at": {"$type": "date"}},
+    "user_id point_id expires_at",
+    only={"status": Status.ACTIVE.value, "stats.uses": 0, "expires_at": IS_DATE},
 )
 # Who stored exchanges lately, answered from the index alone.
 WORKING_STORED = index(
     "working_stored",
-    "tier",
-    "stored_at",
-    "user_id",
-    "source.conversation_id",
+    "tier stored_at user_id source.conversation_id",
     only={"tier": Tier.WORKING.value},
 )
 # The ids that were merged into one, to point them at its winner.
-MERGED = index("merged", "user_id", "merged_into", only={"merged_into": {"$type": "string"}})
+MERGED = index("merged", "user_id merged_into", only={"merged_into": IS_TEXT})
 OWES_GRAPH = index("owes_graph", "at", only={"effects.graph": True})
 OWES_PROMOTION = index("owes_promotion", "at", only={"effects.promotion": True})
 
 # What was written to the index since a moment, for a reindex.
 INDEXED = index(
     "indexed",
-    "index.indexed_at",
-    "point_id",
-    only={"status": Status.ACTIVE.value, "index.indexed_at": {"$type": "date"}},
+    "index.indexed_at point_id",
+    only={"status": Status.ACTIVE.value, "index.indexed_at": IS_DATE},
 )
 
 # The newest patterns of a user, read for every prefetch. In the order
 # of the pages by time, so that no more rows are read than are shown.
 PATTERNS_NEWEST = index(
     "patterns_newest",
-    "user_id",
-    "-created_at",
-    "-stats.score",
-    "-updated_at",
-    "-point_id",
+    "user_id -created_at -stats.score -updated_at -point_id",
     only={"tier": Tier.PATTERNS.value, "status": Status.ACTIVE.value},
 )
 
 # The same of what asks something of every answer; about empty for most users.
 INSTRUCTIONS_NEWEST = index(
     "instructions_newest",
-    "user_id",
-    "-created_at",
-    "-stats.score",
-    "-updated_at",
-    "-point_id",
-    only={"instruction": {"$type": "string"}, "status": Status.ACTIVE.value},
+    "user_id -created_at -stats.score -updated_at -point_id",
+    only={"instruction": IS_TEXT, "status": Status.ACTIVE.value},
 )
 
 # What a person hid, newest first; about empty for most users.
-HIDDEN = index("hidden", "user_id", "-archived_at", "-point_id", only=HIDDEN_ONLY)
+HIDDEN = index("hidden", "user_id -archived_at -point_id", only=HIDDEN_ONLY)
 
 # What is still to be learned from; empty while nothing waits. By user and time, because a claim
 # passes over a user of whom a turn is being worked on.
-EXCHANGES_BY_USER = index(
-    "exchanges_by_user", "state", "user_id", "due_at", only={"state": "waiting"}
-)
+EXCHANGES_BY_USER = index("exchanges_by_user", "state user_id due_at", only={"state": "waiting"})
 
 # The first turn of each user who waits, from keys alone: a user's turns are learned in their order.
 EXCHANGES_IN_ORDER = index(
-    "exchanges_in_order",
-    "state",
-    "user_id",
-    "at",
-    "message_id",
-    "due_at",
-    only={"state": "waiting"},
+    "exchanges_in_order", "state user_id at message_id due_at", only={"state": "waiting"}
 )
 # Whether anything is due at all: a look that finds nothing reads one key.
-EXCHANGES_DUE = index("exchanges_due", "state", "due_at", only={"state": "waiting"})
+EXCHANGES_DUE = index("exchanges_due", "state due_at", only={"state": "waiting"})
 
 # Newest first, and one order among equal times.
-NEWEST_JOB = ("-created_at", "-job_id")
+NEWEST_JOB = "-created_at -job_id"
 
 # Of earlier versions.
 RETIRED = ((ITEMS, "user_pending_stored"),)
@@ -268,12 +230,12 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         USER_MEMORY,
         POINT,
         USER_TIER_STATUS,
-        index("user_status_updated", "user_id", "status", "-updated_at"),
+        index("user_status_updated", "user_id status -updated_at"),
         ACTIVE_TEXT,
-        index("user_tags", "user_id", "tags"),
-        index("user_entities", "user_id", "entities"),
-        index("user_pinned", "user_id", "always_inject", "status"),
-        index("tier_expiry", "tier", "expires_at"),
+        index("user_tags", "user_id tags"),
+        index("user_entities", "user_id entities"),
+        index("user_pinned", "user_id always_inject status"),
+        index("tier_expiry", "tier expires_at"),
         SYNC_DUE,
         WAITING,
         PENDING_BY_USER,
@@ -291,149 +253,130 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         # What was stored and learned in a conversation.
         index(
             "conversation_items",
-            "user_id",
-            "source.conversation_id",
-            only={"source.conversation_id": {"$type": "string"}},
+            "user_id source.conversation_id",
+            only={"source.conversation_id": IS_TEXT},
         ),
         TEXT_SEARCH,
     ),
-    VERSIONS: (index("user_memory_version", "user_id", "memory_id", "-version", unique=True),),
+    VERSIONS: (index("user_memory_version", "user_id memory_id -version", unique=True),),
     CHANGES: (
-        index("owner_at", "owner", "-at"),
+        index("owner_at", "owner -at"),
         index("change_expiry", "noted_at", ttl_s=CHANGE_TTL_S),
     ),
-    DELETIONS: (index("user_tier", "user_id", "tier", unique=True),),
+    DELETIONS: (index("user_tier", "user_id tier", unique=True),),
     RECEIPTS: (
         index("receipt", "receipt_id", unique=True),
         index("receipt_expiry", "expires_at", ttl_s=0),
         index(
             "conversation_receipts",
-            "user_id",
-            "conversation_id",
-            "-at",
-            "-receipt_id",
-            only={"conversation_id": {"$type": "string"}},
+            "user_id conversation_id -at -receipt_id",
+            only={"conversation_id": IS_TEXT},
         ),
     ),
     EVENTS: (
         index("event", "event_id", unique=True),
-        index("user_events", "user_id", "-at"),
+        index("user_events", "user_id -at"),
         index(
             "conversation_events",
-            "user_id",
-            "data.conversation_id",
-            only={"data.conversation_id": {"$type": "string"}},
+            "user_id data.conversation_id",
+            only={"data.conversation_id": IS_TEXT},
         ),
         index("event_expiry", "at", ttl_s=EVENT_TTL_S),
     ),
     OUTCOMES: (
-        index("user_key", "user_id", "idempotency_key", unique=True),
-        index("user_principal_at", "user_id", "principal", "-at"),
-        index("user_applied", "user_id", "applied.point_id", "outcome", "-at"),
+        index("user_key", "user_id idempotency_key", unique=True),
+        index("user_principal_at", "user_id principal -at"),
+        index("user_applied", "user_id applied.point_id outcome -at"),
         index(
             "conversation_outcomes",
-            "user_id",
-            "conversation_id",
-            "-at",
-            only={"conversation_id": {"$type": "string"}},
+            "user_id conversation_id -at",
+            only={"conversation_id": IS_TEXT},
         ),
         OWES_GRAPH,
         OWES_PROMOTION,
     ),
     SOLUTIONS: (
-        index("user_problem_memory", "user_id", "problem_hash", "memory_id", unique=True),
-        index("user_point", "user_id", "point_id"),
+        index("user_problem_memory", "user_id problem_hash memory_id", unique=True),
+        index("user_point", "user_id point_id"),
     ),
     ROUTING: (
-        index("user_concept", "user_id", "concept", unique=True),
-        index("user_seen", "user_id", "-last_seen_at"),
+        index("user_concept", "user_id concept", unique=True),
+        index("user_seen", "user_id -last_seen_at"),
     ),
-    NODES: (index("user_node", "user_id", "node_id", unique=True),),
+    NODES: (index("user_node", "user_id node_id", unique=True),),
     EDGES: (
-        index("user_edge", "user_id", "source", "target", "relation", unique=True),
-        index("user_target", "user_id", "target"),
+        index("user_edge", "user_id source target relation", unique=True),
+        index("user_target", "user_id target"),
     ),
-    ACTIONS: (
-        index("user_context_action_tier", "user_id", "context_type", "action", "tier", unique=True),
-    ),
-    BOOKS: (index("user_doc", "user_id", "doc_id", unique=True),),
+    ACTIONS: (index("user_context_action_tier", "user_id context_type action tier", unique=True),),
+    BOOKS: (index("user_doc", "user_id doc_id", unique=True),),
     DOCUMENTS: (
-        index("user_book", "user_id", "book_id", unique=True),
-        index("user_uploaded", "user_id", "-uploaded_at", "-book_id"),
-        index("user_text", "user_id", "text_hash"),
-        index("user_title", "user_id", "title"),
-        index(
-            "title_once",
-            "user_id",
-            "title_key",
-            unique=True,
-            only={"title_key": {"$type": "string"}},
-        ),
+        index("user_book", "user_id book_id", unique=True),
+        index("user_uploaded", "user_id -uploaded_at -book_id"),
+        index("user_text", "user_id text_hash"),
+        index("user_title", "user_id title"),
+        index("title_once", "user_id title_key", unique=True, only={"title_key": IS_TEXT}),
         # What somebody is to work on: about empty.
-        index("document_due", "due_at", only={"due_at": {"$type": "date"}}),
+        index("document_due", "due_at", only={"due_at": IS_DATE}),
         # What a language model is to read: about empty where there is one.
-        index("digest_due", "digest_due_at", only={"digest_due_at": {"$type": "date"}}),
+        index("digest_due", "digest_due_at", only={"digest_due_at": IS_DATE}),
     ),
     UPLOADS: (
-        index("user_upload", "user_id", "upload_id", "part", unique=True),
+        index("user_upload", "user_id upload_id part", unique=True),
         index("upload_expiry", "expires_at", ttl_s=0),
     ),
     JOBS: (
         index("job", "job_id", unique=True),
-        index("kind_created", "kind", *NEWEST_JOB),
-        index("created", *NEWEST_JOB),
-        index("state_updated", "state", "-updated_at"),
+        index("kind_created", f"kind {NEWEST_JOB}"),
+        index("created", NEWEST_JOB),
+        index("state_updated", "state -updated_at"),
         index("job_expiry", EXPIRES_FROM, ttl_s=JOB_TTL_S),
     ),
     PARTITIONS: (
-        index("job_partition", "job_id", "index", unique=True),
+        index("job_partition", "job_id index", unique=True),
         index("partition_expiry", EXPIRES_FROM, ttl_s=JOB_TTL_S),
     ),
     QUARANTINE: (
-        index("quarantined", "point_id", "rev", unique=True),
+        index("quarantined", "point_id rev", unique=True),
         index("quarantine_home", "home"),
         index("quarantine_expiry", "at", ttl_s=QUARANTINE_TTL_S),
     ),
     SESSIONS: (
-        index("user_conversation", "user_id", "conversation_id", unique=True),
-        index("user_turn", "user_id", "turns.message_id"),
+        index("user_conversation", "user_id conversation_id", unique=True),
+        index("user_turn", "user_id turns.message_id"),
         # A score by receipt alone; about as many rows as there are turns without a score.
-        index("user_owed", "user_id", "owed_receipt", only={"owed_receipt": {"$type": "string"}}),
+        index("user_owed", "user_id owed_receipt", only={"owed_receipt": IS_TEXT}),
         index("session_expiry", "expires_at", ttl_s=0),
         # Conversations as a list shows them, and the one that a user is in.
         index(
-            "conversations_newest",
-            "user_id",
-            "-last_at",
-            "-conversation_id",
-            only={"last_at": {"$type": "date"}},
+            "conversations_newest", "user_id -last_at -conversation_id", only={"last_at": IS_DATE}
         ),
-        index("user_active", "user_id", "-active_at", only={"active_at": {"$type": "date"}}),
+        index("user_active", "user_id -active_at", only={"active_at": IS_DATE}),
     ),
     TURNS: (
-        index("user_turn_message", "user_id", "conversation_id", "message_id", unique=True),
-        index("conversation_turns", "user_id", "conversation_id", "-at", "-message_id"),
-        index("turn_words", "user_id", "words"),
+        index("user_turn_message", "user_id conversation_id message_id", unique=True),
+        index("conversation_turns", "user_id conversation_id -at -message_id"),
+        index("turn_words", "user_id words"),
         index("turn_point", "point_id"),
     ),
-    MODEL_WINDOWS: (index("user_model", "user_id", "model", unique=True),),
+    MODEL_WINDOWS: (index("user_model", "user_id model", unique=True),),
     PERSONALITY: (index("user", "user_id", unique=True),),
     EXCHANGES: (
-        index("user_exchange", "user_id", "conversation_id", "message_id", unique=True),
-        index("conversation_exchanges", "user_id", "conversation_id", "-at", "-message_id"),
+        index("user_exchange", "user_id conversation_id message_id", unique=True),
+        index("conversation_exchanges", "user_id conversation_id -at -message_id"),
         EXCHANGES_BY_USER,
         EXCHANGES_IN_ORDER,
         EXCHANGES_DUE,
         # Finds the texts of a memory that is deleted.
-        index("exchange_point", "point_id", only={"point_id": {"$type": "string"}}),
+        index("exchange_point", "point_id", only={"point_id": IS_TEXT}),
         index("exchange_expiry", "at", ttl_s=EXCHANGE_TTL_S),
     ),
     MODEL_USAGE: (
-        index("user_usage", "user_id", "-at"),
+        index("user_usage", "user_id -at"),
         index("usage_expiry", "at", ttl_s=MODEL_USAGE_TTL_S),
     ),
     IMPORTS: (
-        index("user_archive", "user_id", "archive", unique=True),
+        index("user_archive", "user_id archive", unique=True),
         index("import_expiry", "at", ttl_s=IMPORT_TTL_S),
     ),
     LEASES: (),  # one row per name: `_id`
@@ -443,7 +386,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     BACKUP_KEYS: (index("sealed_user", "user_id"),),
     ENDED_TOKENS: (index("token_expiry", "expires_at", ttl_s=0),),
     IDEMPOTENCY: (
-        index("user_route_key", "user_id", "route", "key", unique=True),
+        index("user_route_key", "user_id route key", unique=True),
         index("idempotency_expiry", "at", ttl_s=IDEMPOTENCY_TTL_S),
     ),
 }

@@ -21,6 +21,7 @@ from rayapp.storage.mongo.database import LONG_TIMEOUT_S, Collection, MongoDatab
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.index_queue import queue_synced
 from rayapp.storage.mongo.indexes import INDEXED, ITEMS, POINT, SYNC_DUE, USER_TIER_STATUS
+from rayapp.storage.mongo.predicates import later
 from rayapp.storage.mongo.rows import utc
 
 Document = dict[str, Any]
@@ -48,7 +49,7 @@ ACTIVE_FAILED: Document = {
 IN_FLIGHT: Document = {
     "index.sync_state": SyncState.PENDING.value,
     "index.claim": {"$ne": None},
-    "$expr": {"$gt": ["$index.next_attempt_at", "$$NOW"]},
+    **later("index.next_attempt_at"),
 }
 
 

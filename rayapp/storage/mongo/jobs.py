@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Unpack
 
-from pymongo import ASCENDING, DESCENDING, ReturnDocument
+from pymongo import ASCENDING, DESCENDING
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
@@ -21,9 +21,10 @@ from rayapp.bulk.model import (
 )
 from rayapp.bulk.ports import Ending, Lease
 from rayapp.memory.requests import EPOCH
-from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.database import MongoDatabase, aggregated, changed, first, listed, updated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import EXPIRES_FROM, JOBS, LEASES, PARTITIONS
+from rayapp.storage.mongo.predicates import in_seconds
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row
 
 # Leases with fencing tokens. All times are the server's, so holders need no common clock.
@@ -38,11 +39,10 @@ class MongoLeaseStore:
 
     async def acquire(self, name: str, holder: str, ttl_s: float) -> Lease | None:
         """Renewing keeps the fence; any other way to get the lease raises it."""
-        with translated():
-            doc = await self._take(name, holder, ttl_s)
-            if doc is None and await self._create(name):
-                doc = await self._take(name, holder, ttl_s)
-        return _lease(doc) if doc else None
+        lease = await self._take(name, holder, ttl_s)
+        if lease is None and await self._create(name):
+            lease = await self._take(name, holder, ttl_s)
+        return lease
 
     async def release(self, lease: Lease) -> None:
         """The row stays, so that the fence goes on growing."""
@@ -58,26 +58,23 @@ class MongoLeaseStore:
     async def current(self, name: str) -> Lease | None:
         return await first(self._leases, {"_id": name, "$expr": ALIVE}, _lease)
 
-    async def _take(self, name: str, holder: str, ttl_s: float) -> Document | None:
+    async def _take(self, name: str, holder: str, ttl_s: float) -> Lease | None:
         mine = {"$eq": ["$holder", {"$literal": holder}]}
         renewed = {"$and": [mine, ALIVE]}
         change = {
             "holder": {"$literal": holder},
             "fence": {"$cond": [renewed, "$fence", {"$add": ["$fence", 1]}]},
-            "expires_at": {"$add": ["$$NOW", round(ttl_s * 1000)]},
+            "expires_at": in_seconds(ttl_s),
         }
-        return await self._leases.find_one_and_update(
-            {"_id": name, "$expr": {"$or": [mine, {"$not": ALIVE}]}},
-            [{"$set": change}],
-            return_document=ReturnDocument.AFTER,
-        )
+        free = {"$expr": {"$or": [mine, {"$not": ALIVE}]}}
+        return await changed(self._leases, {"_id": name, **free}, [{"$set": change}], _lease)
 
     async def _create(self, name: str) -> bool:
         """Add the row of a new lease, free; False when it is there already."""
+        row = {"_id": name, "holder": None, "fence": 0, "expires_at": EPOCH}
         try:
-            await self._leases.insert_one(
-                {"_id": name, "holder": None, "fence": 0, "expires_at": EPOCH}
-            )
+            with translated(passing=DuplicateKeyError):
+                await self._leases.insert_one(row)
         except DuplicateKeyError:
             return False
         return True
@@ -157,35 +154,25 @@ class MongoJobStore:
             "finished_at": None,
             "updated_at": "$$NOW",
         }
+        where = {"job_id": job_id, "fence": {"$lte": fence}, **TAKEABLE}
+        taken = await changed(self._jobs, where, [{"$set": change}], _job)
+        if taken is None:
+            job = await self._found(job_id)
+            if job.fence > fence:
+                raise rules.lease_lost(job_id)
+            raise rules.job_final(job_id, job.state)
         with translated():
-            doc = await self._jobs.find_one_and_update(
-                {"job_id": job_id, "fence": {"$lte": fence}, **TAKEABLE},
-                [{"$set": change}],
-                return_document=ReturnDocument.AFTER,
-            )
-            if doc is None:
-                job = await self._found(job_id)
-                raise (
-                    rules.lease_lost(job_id)
-                    if job.fence > fence
-                    else rules.job_final(job_id, job.state)
-                )
             await self._rows.update_many(
                 {"job_id": job_id, "fence": {"$lte": fence}},
                 {"$set": {"fence": fence}, "$unset": {EXPIRES_FROM: True}},
             )
-        return _job(doc)
+        return taken
 
     async def refence(self, job_id: str, old: int, new: int) -> None:
         """The job first, as in `take`: it decides whose the partitions are."""
+        where = {"job_id": job_id, "fence": {"$in": [old, new]}}
+        await self._driven(where, {"$set": {"fence": new}, **TOUCHED})
         with translated():
-            done = await self._jobs.update_one(
-                {"job_id": job_id, "fence": {"$in": [old, new]}},
-                {"$set": {"fence": new}, **TOUCHED},
-            )
-            if not done.matched_count:
-                await self._found(job_id)
-                raise rules.lease_lost(job_id)
             await self._rows.update_many(
                 {"job_id": job_id, "fence": {"$lt": new}}, {"$set": {"fence": new}}
             )
@@ -244,19 +231,16 @@ class MongoJobStore:
     async def progress(self, job_id: str, fence: int) -> Job:
         sums = {name: {"$sum": f"${name}"} for name in ("done", "failed")}
         group = {"_id": None, **sums, "counts": {"$push": "$counts"}}
-        with translated():
-            cursor = await self._rows.aggregate([{"$match": {"job_id": job_id}}, {"$group": group}])
-            rows = await cursor.to_list()
+        rows = await aggregated(self._rows, [{"$match": {"job_id": job_id}}, {"$group": group}])
         found: Document = rows[0] if rows else {"done": 0, "failed": 0, "counts": []}
         total = {"done": found["done"], "failed": found["failed"]}
-        return await self._driven(
-            job_id,
-            fence,
-            {"$set": {**total, "counts": rules.sum_counts(found["counts"])}, **TOUCHED},
-        )
+        change = {**total, "counts": rules.sum_counts(found["counts"])}
+        where = {"job_id": job_id, "fence": fence}
+        return await self._driven(where, {"$set": change, **TOUCHED})
 
     async def stage(self, job_id: str, fence: int, name: str) -> None:
-        await self._driven(job_id, fence, {"$set": {"stage": name}, **TOUCHED})
+        where = {"job_id": job_id, "fence": fence}
+        await self._driven(where, {"$set": {"stage": name}, **TOUCHED})
 
     async def end(self, job_id: str, fence: int, state: JobState, **how: Unpack[Ending]) -> Job:
         """A job that has ended stays as it is: a repeated end changes nothing."""
@@ -267,11 +251,8 @@ class MongoJobStore:
         if not final:
             change["finished_at"] = None
         where = {"job_id": job_id, "fence": fence, **UNFINISHED}
-        with translated():
-            doc = await self._jobs.find_one_and_update(
-                where, {"$set": change, "$currentDate": times}, return_document=ReturnDocument.AFTER
-            )
-        job = _job(doc) if doc else await self._found(job_id)
+        ended = await changed(self._jobs, where, {"$set": change, "$currentDate": times}, _job)
+        job = ended or await self._found(job_id)
         rules.driven_by(job, fence)
         await self._let_go(job)
         return job
@@ -286,13 +267,9 @@ class MongoJobStore:
             where = {"job_id": job_id, "$or": [UNFINISHED, FAILED_WITH_PLAN]}
             change |= _if_failed(state=JobState.SUBMITTED.value, attempts=0)
             change |= _if_failed(error=None, exit_code=None, finished_at=None)
-        with translated():
-            doc = await self._jobs.find_one_and_update(
-                where, [{"$set": change}], return_document=ReturnDocument.AFTER
-            )
-        if doc is None:
+        job = await changed(self._jobs, where, [{"$set": change}], _job)
+        if job is None:
             raise rules.job_final(job_id, (await self._found(job_id)).state)
-        job = _job(doc)
         await self._let_go(job)
         return job
 
@@ -303,9 +280,7 @@ class MongoJobStore:
             "state": {"$cond": [resting, JobState.SUBMITTED.value, "$state"]},
             "updated_at": "$$NOW",
         }
-        with translated():
-            done = await self._jobs.update_one({"job_id": job_id}, [{"$set": change}])
-        if not done.matched_count:
+        if not await updated(self._jobs, {"job_id": job_id}, [{"$set": change}]):
             raise rules.no_job(job_id)
 
     async def _let_go(self, job: Job) -> None:
@@ -319,22 +294,16 @@ class MongoJobStore:
     async def add_to_report(self, job_id: str, facts: Mapping[str, Any]) -> None:
         """An update by a pipeline: names of a report may be paths to an ordinary one."""
         report: Document = {"$mergeObjects": ["$report", {"$literal": rules.plain(facts)}]}
-        with translated():
-            done = await self._jobs.update_one(
-                {"job_id": job_id}, [{"$set": {"report": report, "updated_at": "$$NOW"}}]
-            )
-        if not done.matched_count:
+        change = [{"$set": {"report": report, "updated_at": "$$NOW"}}]
+        if not await updated(self._jobs, {"job_id": job_id}, change):
             raise rules.no_job(job_id)
 
-    async def _driven(self, job_id: str, fence: int, change: Document) -> Job:
-        with translated():
-            doc = await self._jobs.find_one_and_update(
-                {"job_id": job_id, "fence": fence}, change, return_document=ReturnDocument.AFTER
-            )
-        if doc is None:
-            await self._found(job_id)
-            raise rules.lease_lost(job_id)
-        return _job(doc)
+    async def _driven(self, where: Document, change: Document) -> Job:
+        """The job after a change by its driver, whose fence `where` names."""
+        job = await changed(self._jobs, where, change, _job)
+        if job is None:
+            raise rules.lease_lost((await self._found(where["job_id"])).job_id)
+        return job
 
     async def _found(self, job_id: str, session: AsyncClientSession | None = None) -> Job:
         job = await first(self._jobs, {"job_id": job_id}, _job, session=session)

@@ -21,7 +21,7 @@ from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document, readable, version_document
-from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.database import MongoDatabase, aggregated, first, listed
 from rayapp.storage.mongo.errors import DUPLICATE_KEY, translate, translated
 from rayapp.storage.mongo.event_stream import event_document
 from rayapp.storage.mongo.graph_writes import GraphMerges
@@ -126,9 +126,7 @@ class MongoLifecycleStore:
             },
             {"$sort": {"stored": -1, "_id": 1}},
         ]
-        with translated():
-            cursor = await self._items.aggregate(stages, hint=indexes.WORKING_STORED.name)
-            rows = await cursor.to_list()
+        rows = await aggregated(self._items, stages, hint=indexes.WORKING_STORED.name)
         return [
             (row["_id"], row["stored"], sum(c is not None for c in row["conversations"]))
             for row in rows

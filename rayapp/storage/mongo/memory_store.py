@@ -25,7 +25,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import version_document as to_version_document
-from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.database import Collection, MongoDatabase, aggregated, first, listed
 from rayapp.storage.mongo.errors import DUPLICATE_KEY, translate, translated
 from rayapp.storage.mongo.housekeeping import Deletions
 from rayapp.storage.mongo.index_queue import IS_FAILED, IS_PENDING, IndexQueue
@@ -66,10 +66,8 @@ class ItemCounts:
         match = NOT_DELETED if scope is None else {**visible(scope), **NOT_DELETED, **UNATTACHED}
         nothing = dict.fromkeys(sums, 0)
         with translated():
-            cursor = await self._items.aggregate(
-                [{"$match": match}, {"$group": {"_id": "$tier", **sums}}]
-            )
-            rows = {row.pop("_id"): row async for row in cursor}
+            steps = [{"$match": match}, {"$group": {"_id": "$tier", **sums}}]
+            rows = {row.pop("_id"): row for row in await aggregated(self._items, steps)}
             deleted = await self._deletions.by_tier(scope)
         return [
             TierCount(
@@ -91,16 +89,14 @@ class ItemCounts:
         ]
         with translated():
             base = await self._items.count_documents({**own, "stored_at": {"$lt": since}})
-            cursor = await self._items.aggregate(pipeline)
-            rows = [(r["_id"]["day"], r["_id"]["label"], r["count"]) async for r in cursor]
-        return [("", "", base), *rows]
+        rows = await aggregated(self._items, pipeline)
+        return [("", "", base), *((r["_id"]["day"], r["_id"]["label"], r["count"]) for r in rows)]
 
 
-IS_TEXT: Document = {"$type": "string"}
 # What the index is to take up, without chunks of documents that are coming (`is_coming`).
 WAITS: tuple[Document, ...] = (
     {**IS_PENDING, "source.chunk_id": None},
-    {**IS_PENDING, "source.chunk_id": IS_TEXT, "index.vector_hash": IS_TEXT},
+    {**IS_PENDING, "source.chunk_id": indexes.IS_TEXT, "index.vector_hash": indexes.IS_TEXT},
 )
 TEXT_SCORE = {"$meta": "textScore"}
 
@@ -150,22 +146,13 @@ class ItemReads:
         }
         return await first(self._items, where, convert.from_document)
 
-    async def page(
-        self,
-        scope: ReadScope,
-        where: ItemFilter,
-        *,
-        sort: requests.SortKey,
-        limit: int,
-        cursor: str | None = None,
-        offset: int = 0,
-        text_query: str | None = None,
-    ) -> Page:
-        last = requests.decode_cursor(cursor, sort) if cursor is not None else None
-        extra = _page_conditions(sort, last, text_query)
+    async def page(self, scope: ReadScope, where: ItemFilter, query: requests.ItemQuery) -> Page:
+        sort, limit = query.sort, query.limit
+        last = requests.decode_cursor(query.cursor, sort) if query.cursor is not None else None
+        extra = _page_conditions(sort, last, query.text_query)
         if limit < 1 or extra is None:
             return Page([], None)
-        wanted = offset + limit + 1  # one more tells whether another page follows
+        wanted = query.offset + limit + 1  # one more tells whether another page follows
         order = [(path, DESCENDING) for path, _ in requests.SORT_KEYS[sort]]
         with translated():
             lists = await asyncio.gather(
@@ -178,7 +165,7 @@ class ItemReads:
         merged = heapq.merge(
             *sorted_lists, key=lambda i: requests.sort_values(i, sort), reverse=True
         )
-        found = list(islice(merged, offset, wanted))
+        found = list(islice(merged, query.offset, wanted))
         items = found[:limit]
         # A full list goes on, though rows of it that cannot be read are left out.
         more = len(found) > limit or any(len(docs) == wanted for docs in lists)
@@ -250,9 +237,7 @@ class ItemReads:
             {"$sort": dict.fromkeys(("current", *paths), 1)},
             {"$limit": limit},
         ]
-        with translated():
-            cursor = await self._items.aggregate(stages)
-            docs = await cursor.to_list()
+        docs = await aggregated(self._items, stages)
         return convert.readable(docs, convert.from_document)
 
     async def tags(self, scope: ReadScope, tier: Tier) -> list[str]:
@@ -331,14 +316,10 @@ class ItemWrites:
         """Equal items within the batch: the first is stored, the others clash with it."""
         if not items:
             return []
-        refused: set[int] = set()
         with translated():
             docs = [convert.to_document(queued(item)) for item in items]
             async with self._changes.around((item.user_id, item.point_id) for item in items):
-                try:
-                    await self._items.insert_many(docs, ordered=False)
-                except BulkWriteError as error:
-                    refused = refused_positions(error)
+                refused = await insert_new(self._items, docs)
         known = Known(await self._clashes([items[position] for position in sorted(refused)]))
         results = []
         for position, item in enumerate(items):
@@ -523,13 +504,17 @@ def _deleted(item: MemoryItem) -> bool:
     return item.status is Status.DELETED
 
 
-def refused_positions(error: BulkWriteError) -> set[int]:
-    """Positions refused as duplicates; any other failure in the batch is raised."""
-    entries = error.details.get("writeErrors") or []
-    codes = {entry["code"] for entry in entries}
-    if codes != {DUPLICATE_KEY} or error.details.get("writeConcernErrors"):
-        raise translate(error)
-    return {entry["index"] for entry in entries}
+async def insert_new(rows: Collection, docs: Sequence[Document]) -> set[int]:
+    """Insert what is new; the positions of the others. Any other failure in the batch is raised."""
+    try:
+        await rows.insert_many(docs, ordered=False)
+    except BulkWriteError as error:
+        entries = error.details.get("writeErrors") or []
+        codes = {entry["code"] for entry in entries}
+        if codes != {DUPLICATE_KEY} or error.details.get("writeConcernErrors"):
+            raise translate(error) from None
+        return {entry["index"] for entry in entries}
+    return set()
 
 
 def revision_document(new: MemoryItem, old: Document) -> Document:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from rayapp.admin.ports import ApiKey, DayRow, LegalHold
 from rayapp.memory.rules.filtering import checked_user
-from rayapp.storage.mongo.database import DURABLE, MongoDatabase, first, listed
+from rayapp.storage.mongo.database import MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import API_KEYS, DAYS, ENDED_TOKENS, HOLDS
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
@@ -55,7 +55,7 @@ class MongoHoldStore:
     """Implements `admin.ports.HoldStore`."""
 
     def __init__(self, database: MongoDatabase) -> None:
-        self._rows = database.collection(HOLDS).with_options(write_concern=DURABLE)
+        self._rows = database.collection(HOLDS)
 
     async def place(self, hold: LegalHold) -> LegalHold:
         where = {"user_id": checked_user(hold.user_id)}

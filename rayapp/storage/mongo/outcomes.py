@@ -28,7 +28,7 @@ from rayapp.memory.tiers import DATAGOV_TIERS
 from rayapp.storage.mongo import indexes, outcome_convert
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document, to_document
-from rayapp.storage.mongo.database import DURABLE, MongoDatabase, first, listed
+from rayapp.storage.mongo.database import DURABLE, MongoDatabase, aggregated, first, listed
 from rayapp.storage.mongo.errors import translate, translated
 from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
 
@@ -171,9 +171,8 @@ class MongoOutcomeStore:
             return []
         first, *rest = [_newest_failure(scope, point) for point in points]
         unions = [{"$unionWith": {"coll": indexes.OUTCOMES, "pipeline": stages}} for stages in rest]
-        with translated():
-            cursor = await self._events.aggregate(first + unions)
-            docs = {doc["idempotency_key"]: doc async for doc in cursor}
+        rows = await aggregated(self._events, first + unions)
+        docs = {doc["idempotency_key"]: doc for doc in rows}
         events = [outcome_convert.event_from_document(doc) for doc in docs.values()]
         return sorted(events, key=lambda event: (event.at, event.idempotency_key), reverse=True)
 

@@ -106,6 +106,30 @@ def text(terms: str) -> Predicate:
     return {"$text": {"$search": terms, "$language": "none"}}
 
 
+# Times of rows, by the clock of the server.
+
+
+def due(path: str) -> Predicate:
+    """The time of the row has come."""
+    return {"$expr": {"$lte": [f"${path}", "$$NOW"]}}
+
+
+def later(path: str) -> Predicate:
+    """The time of the row is still to come. The TTL monitor runs once a minute: a row that has
+    expired counts as gone at once."""
+    return {"$expr": {"$gt": [f"${path}", "$$NOW"]}}
+
+
+def younger(path: str, seconds: float) -> Predicate:
+    """The row is not as old as that; the same of rows that expire by their age."""
+    return {"$expr": {"$gt": [f"${path}", in_seconds(-seconds)]}}
+
+
+def in_seconds(seconds: float) -> Predicate:
+    """The time that comes so much later, as an expression."""
+    return {"$add": ["$$NOW", round(seconds * 1000)]}
+
+
 def _owned(owner: OwnedTiers) -> Predicate:
     return {"user_id": owner.user_id, **_of_tiers(owner.tiers)}
 

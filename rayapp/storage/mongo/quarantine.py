@@ -14,14 +14,12 @@ from rayapp.index.rules.points import home_of
 from rayapp.storage.mongo.database import MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import QUARANTINE, QUARANTINE_TTL_S
+from rayapp.storage.mongo.predicates import younger
 
 Document = dict[str, Any]
 Kept = tuple[StoredPoint, str, datetime]
 
 FLOATS = "<f4"  # float32, little-endian: a quarter of what numbers in a document take
-# The TTL monitor runs once a minute; an expired row counts as gone at once.
-OLDEST_AT = {"$subtract": ["$$NOW", QUARANTINE_TTL_S * 1000]}
-NOT_EXPIRED: Document = {"$expr": {"$gt": ["$at", OLDEST_AT]}}
 
 
 class MongoQuarantine:
@@ -55,7 +53,9 @@ class MongoQuarantine:
 
     async def kept(self, limit: int) -> list[Kept]:
         order = [("at", DESCENDING)]
-        return await listed(self._points, NOT_EXPIRED, _kept, sort=order, limit=limit)
+        return await listed(
+            self._points, younger("at", QUARANTINE_TTL_S), _kept, sort=order, limit=limit
+        )
 
 
 def _parts(point: StoredPoint) -> Document:

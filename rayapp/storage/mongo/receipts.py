@@ -13,7 +13,7 @@ from rayapp.search.ports import Receipt
 from rayapp.storage.mongo.database import MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import IDEMPOTENCY, IDEMPOTENCY_TTL_S, RECEIPTS
-from rayapp.storage.mongo.predicates import mine
+from rayapp.storage.mongo.predicates import later, mine
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 Document = dict[str, Any]
@@ -55,9 +55,8 @@ def _key(row: IdempotencyRow) -> Document:
     return {"user_id": row.user_id, "route": row.route, "key": row.key}
 
 
-# The TTL monitor runs once a minute; an expired row counts as gone at once.
 NEWEST = [("at", DESCENDING), ("receipt_id", DESCENDING)]
-NOT_EXPIRED: Document = {"$expr": {"$gt": ["$expires_at", "$$NOW"]}}
+NOT_EXPIRED = later("expires_at")
 
 
 class MongoReceiptStore:

@@ -62,10 +62,17 @@ def reader(kind: type[T]) -> Callable[[Document], T]:
     return _reader(wanted)
 
 
+def times_of(kind: type[Any]) -> tuple[str, ...]:
+    """Names of the fields that hold times."""
+    hints = get_type_hints(kind)
+    times = (datetime, datetime | None)
+    return tuple(field.name for field in fields(kind) if hints[field.name] in times)
+
+
 @cache
 def _reader(kind: Any) -> Callable[[Document], Any]:
     hints = get_type_hints(kind)
-    steps = {field.name: _reading(hints[field.name]) for field in fields(kind)}
+    steps = {field.name: _step(hints[field.name], reads=True) for field in fields(kind)}
     # Written out and compiled once, as dataclasses are: a loop over the fields costs 5 us more.
     known = {f"step_{name}": step for name, step in steps.items()}
     read = [
@@ -96,7 +103,7 @@ def _is_required(field: Field[Any]) -> bool:
 @cache
 def _writer(kind: Any) -> Callable[[Any], Document]:
     hints = get_type_hints(kind)
-    steps = [(field.name, _writing(hints[field.name])) for field in fields(kind)]
+    steps = [(field.name, _step(hints[field.name], reads=False)) for field in fields(kind)]
 
     def write(value: Any) -> Document:
         return {name: _taken(step, getattr(value, name)) for name, step in steps}
@@ -104,37 +111,22 @@ def _writer(kind: Any) -> Callable[[Any], Document]:
     return write
 
 
-def _reading(kind: Any) -> Step:
+def _step(kind: Any, *, reads: bool) -> Step:
+    """From a value of this type to what the row holds; `reads`: the other way."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return _unless_none(_reading(_known(inner)))
+        return _unless_none(_step(_known(inner), reads=reads))
     if origin in COLLECTIONS:
-        made, step = COLLECTIONS[origin], _reading(inner[0])
+        made, step = COLLECTIONS[origin] if reads else list, _step(inner[0], reads=reads)
         return made if step is None else lambda many: made(map(step, many))
     if origin is dict:
-        return _by_key(_reading(inner[0]), _reading(inner[1]))
+        return _by_key(_step(inner[0], reads=reads), _step(inner[1], reads=reads))
     if is_dataclass(kind) and isinstance(kind, type):
-        return _reader(kind)
+        return _reader(kind) if reads else _writer(kind)
     if isinstance(kind, type) and issubclass(kind, Enum):
         # Looking a member up in a dict is several times faster than calling the enum.
-        return {one.value: one for one in kind}.__getitem__
-    return None
-
-
-def _writing(kind: Any) -> Step:
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return _unless_none(_writing(_known(inner)))
-    if origin in COLLECTIONS:
-        step = _writing(inner[0])
-        return list if step is None else lambda many: list(map(step, many))
-    if origin is dict:
-        return _by_key(_writing(inner[0]), _writing(inner[1]))
-    if is_dataclass(kind) and isinstance(kind, type):
-        return _writer(kind)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return attrgetter("value")
-    return utc if kind is datetime else None
+        return {one.value: one for one in kind}.__getitem__ if reads else attrgetter("value")
+    return utc if kind is datetime and not reads else None
 
 
 def _known(kinds: Iterable[Any]) -> Any:

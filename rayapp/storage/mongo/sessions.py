@@ -16,9 +16,9 @@ from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import MongoDatabase, listed
+from rayapp.storage.mongo.database import MongoDatabase, changed, listed, updated
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.predicates import mine, own
+from rayapp.storage.mongo.predicates import due, in_seconds, later, mine, own, younger
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 # The queue of stored exchanges.
@@ -29,10 +29,7 @@ from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 Document = dict[str, Any]
 WAITING: Document = {"state": "waiting"}
-# The TTL monitor runs once a minute; an expired row counts as gone at once.
-NOT_AGED: Document = {
-    "$expr": {"$gt": ["$at", {"$subtract": ["$$NOW", ports.EXCHANGE_TTL_S * 1000]}]}
-}
+NOT_AGED = younger("at", ports.EXCHANGE_TTL_S)
 IS_WAITING: Document = {"$eq": ["$state", "waiting"]}
 # What is left of a turn whose memory is gone.
 ERASED: Document = {
@@ -44,7 +41,7 @@ ERASED: Document = {
     "state": {"$cond": [IS_WAITING, "skipped", "$state"]},
     "notes": {"$cond": [IS_WAITING, {"$literal": {"all": "gone"}}, "$notes"]},
 }
-IS_DUE: Document = {"$expr": {"$lte": ["$due_at", "$$NOW"]}}
+IS_DUE = due("due_at")
 # In which one user's turns are learned, behind what the index sorts before it.
 IN_ORDER = {"state": ASCENDING, "user_id": ASCENDING, "at": ASCENDING, "message_id": ASCENDING}
 
@@ -77,7 +74,6 @@ class MongoExchangeQueue:
     async def claim(
         self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
     ) -> list[ports.ClaimedExchange]:
-        ends = {"$add": ["$$NOW", round(claim_s * 1000)]}
         with translated():
             ids = await self._chosen(limit, limit if per_user is None else per_user)
             if not ids:
@@ -85,7 +81,7 @@ class MongoExchangeQueue:
             # Only what is still due: another one may have taken some in between.
             await self._rows.update_many(
                 {"_id": {"$in": ids}, **WAITING, **IS_DUE},
-                [{"$set": {"claim": {"$literal": token}, "due_at": ends}}],
+                [{"$set": {"claim": {"$literal": token}, "due_at": in_seconds(claim_s)}}],
             )
             docs = await self._rows.find({"_id": {"$in": ids}, "claim": token}).to_list()
         by_id = {doc["_id"]: doc for doc in docs}
@@ -131,7 +127,7 @@ class MongoExchangeQueue:
     async def _first_of(self, user_id: str, most: int) -> list[Any]:
         """A user's oldest rows up to the first that is not due; none while one is worked on."""
         where = {**WAITING, "user_id": user_id}
-        held: Document = {"$expr": {"$gt": ["$due_at", "$$NOW"]}, "claim": {"$ne": None}}
+        held = {**later("due_at"), "claim": {"$ne": None}}
         busy = self._rows.find({**where, **held}, {"_id": 1}, limit=1)
         if await busy.hint(indexes.EXCHANGES_BY_USER.name).to_list():
             return []
@@ -157,7 +153,7 @@ class MongoExchangeQueue:
             "claim": None,
             "error": {"$literal": error},
             "attempts": {"$add": ["$attempts", int(blamed)]},
-            "due_at": {"$add": ["$$NOW", round(delay_s * 1000)]},
+            "due_at": in_seconds(delay_s),
         }
         return await self._change(exchange, token, change)
 
@@ -198,11 +194,8 @@ class MongoExchangeQueue:
             return await self._rows.count_documents(WAITING, hint=indexes.EXCHANGES_BY_USER.name)
 
     async def _change(self, exchange: LearnedExchange, token: str, change: Document) -> bool:
-        with translated():
-            done = await self._rows.update_one(
-                {**_one(exchange), **WAITING, "claim": token}, [{"$set": change}]
-            )
-        return done.matched_count > 0
+        where = {**_one(exchange), **WAITING, "claim": token}
+        return await updated(self._rows, where, [{"$set": change}])
 
 
 def _waiting(scope: WriteScope, exchange: LearnedExchange) -> Document:
@@ -239,11 +232,8 @@ def _claimed(doc: Document) -> ports.ClaimedExchange:
     return ports.ClaimedExchange(exchange=exchange, attempts=doc["attempts"], plan=doc["plan"])
 
 
-# The TTL monitor runs once a minute; an expired row counts as gone at once. One whose words are
-# kept has no end.
-NOT_EXPIRED: Document = {
-    "$or": [{"expires_at": None}, {"$expr": {"$gt": ["$expires_at", "$$NOW"]}}]
-}
+# One whose words are kept has no end.
+NOT_EXPIRED: Document = {"$or": [{"expires_at": None}, later("expires_at")]}
 NEWEST = [("updated_at", DESCENDING), ("conversation_id", DESCENDING)]
 OWES: Document = {"$type": "string"}
 # Two first writes of a conversation race: the one that lost finds the row then.
@@ -266,24 +256,17 @@ class MongoSessionStore:
     async def by_message(self, scope: ReadScope, message_id: str) -> ports.Session | None:
         return await self._newest(scope, {"turns.message_id": message_id})
 
-    async def log_injected(
-        self,
-        scope: WriteScope,
-        conversation_id: str,
-        fingerprints: Sequence[str],
-        at: datetime,
-        receipt_id: str | None = None,
-    ) -> None:
-        new = list(dict.fromkeys(fingerprints))[-ports.MAX_INJECTED :]
+    async def log_injected(self, scope: WriteScope, context: ports.InjectedContext) -> None:
+        new = list(dict.fromkeys(context.fingerprints))[-ports.MAX_INJECTED :]
         # $setDifference keeps the order of the first array, and its cost does not multiply.
         older = {"$setDifference": [{"$ifNull": ["$injected", []]}, {"$literal": new}]}
         both = {"$concatArrays": [older, {"$literal": new}]}
         change: Document = {
             "injected": {"$slice": [both, -ports.MAX_INJECTED]},
-            "receipt_id": {"$literal": receipt_id},
-            **self._times(at),
+            "receipt_id": {"$literal": context.receipt_id},
+            **self._times(context.at),
         }
-        await self._change(scope, conversation_id, [{"$set": change}])
+        await self._change(scope, context.conversation_id, [{"$set": change}])
 
     async def add_turn(
         self, scope: WriteScope, conversation_id: str, turn: ports.TurnRecord
@@ -342,10 +325,9 @@ class MongoSessionStore:
             "owed_receipt": {"$cond": [paid, None, "$owed_receipt"]},
             **self._times(given.at),
         }
-        with translated():
-            found = await self._rows.find_one_and_update(
-                where, [{"$set": change}], {"_id": 1}, sort=NEWEST
-            )
+        found = await changed(
+            self._rows, where, [{"$set": change}], bool, projection={"_id": 1}, sort=NEWEST
+        )
         return found is not None
 
     async def refine(

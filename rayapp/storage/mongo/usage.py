@@ -6,15 +6,14 @@ from pymongo import DESCENDING
 
 from rayapp.inference.ports import CallSeen, UsageRow, UsageTotal
 from rayapp.memory.scope import ReadScope
-from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.database import MongoDatabase, aggregated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import MODEL_USAGE, MODEL_USAGE_TTL_S
-from rayapp.storage.mongo.predicates import mine
+from rayapp.storage.mongo.predicates import mine, younger
 from rayapp.storage.mongo.rows import to_row, utc
 
 SEEN = tuple(CallSeen.__dataclass_fields__)
-# The TTL monitor runs once a minute; an expired row counts as gone at once.
-OLDEST_AT = {"$subtract": ["$$NOW", MODEL_USAGE_TTL_S * 1000]}
+NOT_EXPIRED = younger("at", MODEL_USAGE_TTL_S)
 
 
 class MongoUsageStore:
@@ -30,12 +29,11 @@ class MongoUsageStore:
 
     async def total(self, scope: ReadScope, since: datetime) -> UsageTotal:
         utc(since)
-        where = {**mine(scope), "at": {"$gte": since}, "$expr": {"$gt": ["$at", OLDEST_AT]}}
+        where = {**mine(scope), "at": {"$gte": since}, **NOT_EXPIRED}
         tokens = {"$add": ["$prompt_tokens", "$completion_tokens"]}
         sums = {"calls": {"$sum": 1}, "tokens": {"$sum": tokens}, "cost": {"$sum": "$cost"}}
         steps = [{"$match": where}, {"$group": {"_id": "$helper", **sums}}, {"$sort": {"_id": 1}}]
-        with translated():
-            groups = await (await self._rows.aggregate(steps)).to_list()
+        groups = await aggregated(self._rows, steps)
         return UsageTotal(
             calls=sum(group["calls"] for group in groups),
             tokens=sum(group["tokens"] for group in groups),
@@ -50,7 +48,7 @@ class MongoUsageStore:
         utc(since)
         if limit < 1:
             return []
-        where = {"at": {"$gte": since}, "$expr": {"$gt": ["$at", OLDEST_AT]}}
+        where = {"at": {"$gte": since}, **NOT_EXPIRED}
         fields = {"_id": 0, **dict.fromkeys(SEEN, 1)}
         with translated():
             docs = await self._rows.find(

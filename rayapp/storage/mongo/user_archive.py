@@ -7,7 +7,7 @@ from typing import Any
 
 import pymongo
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import BulkWriteError, OperationFailure
+from pymongo.errors import OperationFailure
 
 from rayapp.core.errors import Conflict
 from rayapp.core.ids import owners_of
@@ -29,12 +29,12 @@ from rayapp.portability.rules.collections import (
 from rayapp.portability.rules.kinds import Kind, Part
 from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
-from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, first
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated, first
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.memory_store import Known, refused_positions, same_texts
+from rayapp.storage.mongo.memory_store import Known, insert_new, same_texts
 from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
 from rayapp.storage.mongo.raw_rows import raw_pages
-from rayapp.storage.mongo.rows import from_row, to_row
+from rayapp.storage.mongo.rows import reader, to_row
 from rayapp.storage.mongo.user_rows import delete_items
 
 Document = dict[str, Any]
@@ -42,6 +42,7 @@ Document = dict[str, Any]
 SNAPSHOT_CODES = frozenset({239, 246})
 # What grows in a conversation that goes on.
 GROWN = ("last_at", "exchanges")
+ALL_OF_USER = of_user(*Erasing)
 FOLLOWED = frozenset(tier.value for tier in FOLLOWED_TIERS)
 
 
@@ -102,14 +103,11 @@ class MongoUserArchive:
         for one in EXPORTED:
             where = mine(scope) | (NOT_DELETED if one.name == ITEMS else {})
             total = {"rows": {"$sum": 1}, "bytes": {"$sum": {"$bsonSize": "$$ROOT"}}}
-            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-                cursor = await self._database.collection(one.name).aggregate(
-                    [{"$match": where}, {"$group": {"_id": None, **total}}]
-                )
-                rows = await cursor.to_list()
-            found[one.name] = (
-                RowsSize(rows[0]["rows"], rows[0]["bytes"]) if rows else RowsSize(0, 0)
-            )
+            steps = [{"$match": where}, {"$group": {"_id": None, **total}}]
+            with pymongo.timeout(LONG_TIMEOUT_S):
+                rows = await aggregated(self._database.collection(one.name), steps)
+            sums = rows[0] if rows else {"rows": 0, "bytes": 0}
+            found[one.name] = RowsSize(sums["rows"], sums["bytes"])
         return found
 
     # --- writing
@@ -126,14 +124,10 @@ class MongoUserArchive:
         if how.dry_run:
             present = await self._present(collection, owner, docs)
             return PutCounts(added=len(docs) - present, present=present)
-        refused: set[int] = set()
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             if collection.kind is Kind.GRAPHS:
                 await self._changes.note_graphs(owner["user_id"])
-            try:
-                await self._database.collection(collection.name).insert_many(docs, ordered=False)
-            except BulkWriteError as error:
-                refused = refused_positions(error)
+            refused = await insert_new(self._database.collection(collection.name), docs)
             if collection.name == indexes.SESSIONS:
                 await self._grow([docs[at] for at in sorted(refused)])
         return PutCounts(added=len(docs) - len(refused), present=len(refused))
@@ -166,13 +160,9 @@ class MongoUserArchive:
         docs = [_item_document(owner, row, how) for row in rows]
         if how.dry_run:
             return await self._clashing(docs, how)
-        refused: set[int] = set()
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             async with self._changes.around((doc["user_id"], doc["point_id"]) for doc in docs):
-                try:
-                    await self._items.insert_many(docs, ordered=False)
-                except BulkWriteError as error:
-                    refused = refused_positions(error)
+                refused = await insert_new(self._items, docs)
         counts = PutCounts(added=len(docs) - len(refused))
         return counts + await self._clashing([docs[at] for at in sorted(refused)], how)
 
@@ -237,64 +227,49 @@ class MongoUserArchive:
 
             return await self._database.transaction(delete)
         where = {collection.owner_field: owner["user_id"]}
-        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            if collection.name == indexes.NODES:  # nothing is to be taken back from it any more
-                added = {**owner, "contribution": {"$ne": None}}
+        if collection.name == indexes.NODES:  # nothing is to be taken back from it any more
+            added = {**owner, "contribution": {"$ne": None}}
+            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
                 await self._items.update_many(added, {"$set": {"contribution": None}})
-            return (
-                await self._database.collection(collection.name).delete_many(where)
-            ).deleted_count
+        return await self._database.remove(collection.name, where)
 
     async def left_of(self, scope: ReadScope, part: Part, part_id: str) -> dict[str, int]:
         await self._database.ping()
-        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            return {
-                name: await self._database.collection(name).count_documents(
-                    {**mine(scope), path: {"$eq": part_id, "$type": "string"}}
-                )
-                for name, path in PARTS[part].items()
-            }
+        which = {"$eq": part_id, "$type": "string"}
+        return {
+            name: await self._database.count(name, {**mine(scope), path: which})
+            for name, path in PARTS[part].items()
+        }
 
     async def left(self, scope: ReadScope) -> dict[str, int]:
         user_id = mine(scope)["user_id"]
         await self._database.ping()
-        found = {}
-        for one in of_user(*Erasing):
-            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-                found[one.name] = await self._database.collection(one.name).count_documents(
-                    {one.owner_field: user_id}
-                )
-        return found
+        count = self._database.count
+        return {one.name: await count(one.name, {one.owner_field: user_id}) for one in ALL_OF_USER}
 
     async def owners(self, org_id: str) -> dict[str, int]:
         await self._database.ping()
         start, end = owners_of(org_id)
         found: dict[str, int] = {}
-        for one in of_user(*Erasing):
+        for one in ALL_OF_USER:
             where = {one.owner_field: {"$gte": start, "$lt": end}}
             memory = {"$ne": ["$status", Status.DELETED.value]} if one.name == ITEMS else False
             count = {"_id": f"${one.owner_field}", "memories": {"$sum": {"$cond": [memory, 1, 0]}}}
-            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-                rows = await self._database.collection(one.name).aggregate(
-                    [{"$match": where}, {"$group": count}]
-                )
-                async for row in rows:
+            steps: list[Document] = [{"$match": where}, {"$group": count}]
+            with pymongo.timeout(LONG_TIMEOUT_S):
+                for row in await aggregated(self._database.collection(one.name), steps):
                     found[row["_id"]] = found.get(row["_id"], 0) + row["memories"]
         return found
 
     # --- how far an import is
 
     async def state(self, scope: ReadScope, archive: str) -> ImportState | None:
-        return await first(self._imports, {**mine(scope), "archive": archive}, _state)
+        return await first(self._imports, {**mine(scope), "archive": archive}, reader(ImportState))
 
     async def keep_state(self, scope: WriteScope, state: ImportState) -> None:
         key = {**own(scope), "archive": state.archive}
         with translated():
             await self._imports.replace_one(key, {**to_row(state), **key}, upsert=True)
-
-
-def _state(doc: Document) -> ImportState:
-    return from_row(ImportState, doc)
 
 
 def _anew(collection: Collection, row: Mapping[str, Any], how: Putting) -> Document:

@@ -8,7 +8,7 @@ from pymongo import ReplaceOne
 
 from rayapp.portability.rules.collections import COLLECTIONS, Owner
 from rayapp.portability.sealing import UserKey
-from rayapp.storage.mongo.database import DURABLE, LONG_TIMEOUT_S, MongoDatabase
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import BACKUP_KEYS
 
@@ -22,16 +22,15 @@ class MongoUserKeys:
 
     def __init__(self, database: MongoDatabase) -> None:
         self._database = database
-        self._rows = database.collection(BACKUP_KEYS).with_options(write_concern=DURABLE)
+        self._rows = database.collection(BACKUP_KEYS)
 
     async def owners(self) -> set[str]:
         found: set[Any] = set()
         for one in SEALED:
-            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-                users = await self._database.collection(one.name).aggregate(
-                    [{"$group": {"_id": f"${one.owner_field}"}}]
-                )
-                found |= {row["_id"] if isinstance(row["_id"], str) else "" async for row in users}
+            steps = [{"$group": {"_id": f"${one.owner_field}"}}]
+            with pymongo.timeout(LONG_TIMEOUT_S):
+                users = await aggregated(self._database.collection(one.name), steps)
+            found |= {row["_id"] if isinstance(row["_id"], str) else "" for row in users}
         return found
 
     async def all(self) -> list[UserKey]:

@@ -21,7 +21,7 @@ from rayapp.portability.rules.collections import LEGACY_BANK
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document
-from rayapp.storage.mongo.database import DURABLE, LONG_TIMEOUT_S, MongoDatabase, listed
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.housekeeping import Deletions
 from rayapp.storage.mongo.memory_store import revision_document
@@ -34,7 +34,8 @@ class MongoLegacyBank:
     """Implements `admin.ports.LegacyBank`."""
 
     def __init__(self, database: MongoDatabase) -> None:
-        self._rows = database.collection(LEGACY_BANK).with_options(write_concern=DURABLE)
+        self._database = database
+        self._rows = database.collection(LEGACY_BANK)
 
     async def total(self, scope: ReadScope) -> int:
         with translated():
@@ -55,12 +56,10 @@ class MongoLegacyBank:
             )
 
     async def everybody(self) -> int:
-        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            return await self._rows.count_documents({})
+        return await self._database.count(LEGACY_BANK, {})
 
     async def empty(self) -> int:
-        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            return (await self._rows.delete_many({})).deleted_count
+        return await self._database.remove(LEGACY_BANK, {})
 
 
 def _owned(scope: ReadScope | WriteScope) -> dict[str, Any]:
@@ -85,10 +84,8 @@ class MongoUserRows:
         self._database = database
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
-        items, where = (
-            self._database.collection(indexes.ITEMS),
-            {**mine(scope), **indexes.HIDDEN_ONLY, **UNATTACHED},
-        )
+        items = self._database.collection(indexes.ITEMS)
+        where = {**mine(scope), **indexes.HIDDEN_ONLY, **UNATTACHED}
         return await listed(items, where, from_document, sort=NEWEST_HIDDEN, limit=limit)
 
     async def counts(self, scope: ReadScope) -> RowCounts:
@@ -120,10 +117,9 @@ class MongoUserRows:
 
     async def clear_sessions(self, scope: WriteScope) -> int:
         """Receipts first: a session that is left shows that the rest is to be repeated."""
-        await self._clear(indexes.RECEIPTS, own(scope))
-        await self._clear(indexes.EXCHANGES, own(scope))
-        await self._clear(indexes.TURNS, own(scope))
-        return await self._clear(indexes.SESSIONS, own(scope))
+        for name in (indexes.RECEIPTS, indexes.EXCHANGES, indexes.TURNS):
+            await self._database.remove(name, own(scope))
+        return await self._database.remove(indexes.SESSIONS, own(scope))
 
     async def clear_graph(self, scope: WriteScope) -> int:
         """What items say that they added goes first: a node that is left shows that the rest is to
@@ -135,12 +131,12 @@ class MongoUserRows:
             await self._database.collection(indexes.ITEMS).update_many(
                 added, {"$set": {"contribution": None}}
             )
-        return sum([await self._clear(name, owner) for name in GRAPHS])
+        return sum([await self._database.remove(name, owner) for name in GRAPHS])
 
     async def clear_documents(self, scope: WriteScope) -> int:
-        await self._clear(indexes.UPLOADS, own(scope))
-        await self._clear(indexes.BOOKS, own(scope))
-        return await self._clear(indexes.DOCUMENTS, own(scope))
+        for name in (indexes.UPLOADS, indexes.BOOKS):
+            await self._database.remove(name, own(scope))
+        return await self._database.remove(indexes.DOCUMENTS, own(scope))
 
     async def _delete(self, wanted: Document, limit: int, at: datetime) -> int:
         if limit < 1:
@@ -154,10 +150,6 @@ class MongoUserRows:
     async def _count(self, name: str, where: Document) -> int:
         with translated():
             return await self._database.collection(name).count_documents(where)
-
-    async def _clear(self, name: str, where: Document) -> int:
-        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            return (await self._database.collection(name).delete_many(where)).deleted_count
 
 
 async def delete_items(

@@ -13,7 +13,7 @@ from rayapp.core.errors import DuplicateMemory, NotFound, VersionConflict
 from rayapp.core.runtime import Clock
 from rayapp.memory.item import MemoryItem, MemoryVersion, Status, SyncState
 from rayapp.memory.ports import InsertResult, Page, TierCount
-from rayapp.memory.requests import SortKey, decode_cursor, encode_cursor, sort_values
+from rayapp.memory.requests import ItemQuery, decode_cursor, encode_cursor, sort_values
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import (
     MANUAL_SOURCE,
@@ -147,31 +147,23 @@ class InMemoryMemoryStore(InMemoryQueue):
         user_id = checked_user(scope.user_id)
         return self._active_text((user_id, tier, dedup_scope, content_hash))
 
-    async def page(
-        self,
-        scope: ReadScope,
-        where: ItemFilter,
-        *,
-        sort: SortKey,
-        limit: int,
-        cursor: str | None = None,
-        offset: int = 0,
-        text_query: str | None = None,
-    ) -> Page:
-        last: tuple[Any, ...] | None = decode_cursor(cursor, sort) if cursor is not None else None
-        if limit < 1:
+    async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> Page:
+        last: tuple[Any, ...] | None = None
+        if query.cursor is not None:
+            last = decode_cursor(query.cursor, query.sort)
+        if query.limit < 1:
             return Page([], None)
-        words = None if text_query is None else bare_words(text_query)
+        words = None if query.text_query is None else bare_words(query.text_query)
         found = [
             item
             for item in self._select(scope, where)
-            if (last is None or sort_values(item, sort) < last)
+            if (last is None or sort_values(item, query.sort) < last)
             and (words is None or _text_score(item, words) > 0)
         ]
-        found.sort(key=lambda item: sort_values(item, sort), reverse=True)
-        items = found[offset : offset + limit]
-        more = len(found) > offset + limit
-        return Page(items, encode_cursor(items[-1], sort) if more else None)
+        found.sort(key=lambda item: sort_values(item, query.sort), reverse=True)
+        end = query.offset + query.limit
+        items = found[query.offset : end]
+        return Page(items, encode_cursor(items[-1], query.sort) if len(found) > end else None)
 
     async def count(
         self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None

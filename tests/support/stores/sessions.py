@@ -1,10 +1,17 @@
 """Conversations of users in process memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rayapp.assistant.ports import MAX_INJECTED, MAX_TURNS, Conversation, Session, TurnRecord
+from rayapp.assistant.ports import (
+    MAX_INJECTED,
+    MAX_TURNS,
+    Conversation,
+    InjectedContext,
+    Session,
+    TurnRecord,
+)
 from rayapp.core.errors import InvalidInput
 from rayapp.core.runtime import Clock
 from rayapp.learning.ports import ScoreGiven
@@ -36,18 +43,12 @@ class InMemorySessionStore:
 
         return self._newest(fits)
 
-    async def log_injected(
-        self,
-        scope: WriteScope,
-        conversation_id: str,
-        fingerprints: Sequence[str],
-        at: datetime,
-        receipt_id: str | None = None,
-    ) -> None:
-        row = self._row(scope, conversation_id, at)
-        new = tuple(dict.fromkeys(fingerprints))[-MAX_INJECTED:]
+    async def log_injected(self, scope: WriteScope, context: InjectedContext) -> None:
+        row = self._row(scope, context.conversation_id, context.at)
+        new = tuple(dict.fromkeys(context.fingerprints))[-MAX_INJECTED:]
         older = tuple(one for one in row.injected if one not in set(new))
-        self._put(replace(row, injected=(*older, *new)[-MAX_INJECTED:], receipt_id=receipt_id))
+        injected = (*older, *new)[-MAX_INJECTED:]
+        self._put(replace(row, injected=injected, receipt_id=context.receipt_id))
 
     async def add_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> bool:
         row = self._row(scope, conversation_id, turn.at)

@@ -17,6 +17,7 @@ from rayapp.api.app import create_api
 from rayapp.api.hebrew_errors import SENTENCES
 from rayapp.core.errors import StoreDown
 from rayapp.inference.chat.rules.hijack import fallback_of
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support import chat_server as replies
@@ -54,7 +55,7 @@ class Chat:
 
     async def turns(self) -> list[str]:
         found = await self.world.items.page(
-            ADMIN, ItemFilter(tiers=(Tier.WORKING,)), sort="recent", limit=50
+            ADMIN, ItemFilter(tiers=(Tier.WORKING,)), ItemQuery(limit=50)
         )
         return [item.text for item in found.items]
 

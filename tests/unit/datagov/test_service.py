@@ -16,6 +16,7 @@ from rayapp.core.ids import SYSTEM_USER
 from rayapp.datagov.ports import Catalogue, Dataset
 from rayapp.datagov.service import SLICE, DatagovIngest
 from rayapp.memory.item import Status
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from tests.support.catalogue import VEHICLES, WELLS, a_catalogue, many_datasets
@@ -88,7 +89,7 @@ class Rig:
         return await driver.finish(rows)
 
     async def texts(self) -> dict[str, str]:
-        page = await self.harness.items.page(SYSTEM, ALL, sort="updated", limit=10_000)
+        page = await self.harness.items.page(SYSTEM, ALL, ItemQuery(sort="updated", limit=10_000))
         return {item.memory_id: item.text for item in page.items}
 
 
@@ -308,7 +309,7 @@ async def test_a_killed_job_goes_on_to_the_same_result(rig: Rig) -> None:
     stored = await rig.harness.shared.record_hashes()
     assert len(stored) == plan.total
     assert {status for _, status in stored.values()} == {Status.ACTIVE}
-    page = await rig.harness.items.page(SYSTEM, ALL, sort="updated", limit=10_000)
+    page = await rig.harness.items.page(SYSTEM, ALL, ItemQuery(sort="updated", limit=10_000))
     assert {item.version for item in page.items} == {1}
 
 

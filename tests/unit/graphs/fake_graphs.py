@@ -47,7 +47,7 @@ class GraphRows:
     edges: list[records.ContentEdge] = field(default_factory=list)
     used: list[records.ActionRow] = field(default_factory=list)
     solutions: list[records.KnownSolution] = field(default_factory=list)
-    asked: dict[str, Any] = field(default_factory=dict)
+    asked: Any = None
 
     async def priors(
         self, scope: ReadScope, question: records.GraphQuestion

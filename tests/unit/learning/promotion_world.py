@@ -11,6 +11,7 @@ from rayapp.core.settings.load import load_settings
 from rayapp.learning.promotion import PromotionService
 from rayapp.learning.records import PromotionReport
 from rayapp.memory.item import MemoryItem, Stats
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope
 from tests.support.clock import FakeClock
 from tests.support.stores import InMemoryMemoryStore
@@ -51,7 +52,7 @@ class World:
     async def everything(self) -> dict[str, Any]:
         """The whole truth of dana, without what depends on how often a cycle was started."""
         page = await self.items.page(
-            DANA, ItemFilter(statuses=None, include_superseded=True), sort="recent", limit=1_000
+            DANA, ItemFilter(statuses=None, include_superseded=True), ItemQuery(limit=1_000)
         )
         versions = [await self.items.versions(DANA, i.memory_id, 50) for i in page.items]
         events = await self.events.recent(DANA, None, 1_000)

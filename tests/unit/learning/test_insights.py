@@ -184,11 +184,11 @@ async def test_a_user_without_a_graph_gets_an_empty_answer_after_one_read(
 
 async def test_the_graphs_are_asked_for_the_concepts_and_the_context(world: World) -> None:
     await world.ask(ENGLISH, recent=("we spoke about Kubernetes",))
-    assert world.rows.asked["context_type"] == "docker"
-    assert key_of(ENGLISH) in world.rows.asked["concepts"]
-    assert "kubernetes" not in world.rows.asked["concepts"]
+    assert world.rows.asked.context_type == "docker"
+    assert key_of(ENGLISH) in world.rows.asked.concepts
+    assert "kubernetes" not in world.rows.asked.concepts
     await world.ask("and now?", recent=("we spoke about Kubernetes",))
-    assert "kubernetes" in world.rows.asked["concepts"]
+    assert "kubernetes" in world.rows.asked.concepts
 
 
 async def test_an_open_question_of_this_conversation_is_a_repetition(world: World) -> None:

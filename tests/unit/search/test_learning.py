@@ -98,7 +98,7 @@ async def topic(service: Harness, name: str) -> tuple[str, str]:
 def graphs_say(service: Harness, found: GraphPriors) -> None:
     """To every question, of a user who has a graph."""
 
-    async def priors(*_args: object, **_named: object) -> GraphPriors:
+    async def priors(*_args: object) -> GraphPriors:
         return found
 
     async def actions(*_args: object, **_named: object) -> list[ActionRow]:

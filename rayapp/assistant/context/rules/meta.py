@@ -9,6 +9,7 @@ from typing import Any
 
 from rayapp.assistant.context.rules.pinned import cited_ids
 from rayapp.assistant.records import AssistantContext, ContextLine
+from rayapp.assistant.tools.rules.texts import advice_data, iso
 from rayapp.core.ids import user_of
 from rayapp.graphs.records import ContextInsights
 from rayapp.memory.item import MemoryItem
@@ -51,7 +52,7 @@ def memory_meta(
         "conversation_id": request.conversation_id or unnamed,
         "assistant_message_id": message_id or request.message_id or unnamed,
         "user_id": user_of(user_id),
-        "created_at": context.at.isoformat().replace("+00:00", "Z"),
+        "created_at": iso(context.at),
         "context_type": context.task.context_type,
         "retrieval": _retrieval(context, lines, named),
         "known_context": {
@@ -165,15 +166,7 @@ def _insights(context: AssistantContext, named: _Named) -> dict[str, Any]:
     return {
         "matched_concepts": [one.label for one in found.matched],
         "active_concepts": _active(found, named),
-        "tier_recommendations": [
-            {
-                "tier": named(one.tier),
-                "wilson_score": one.wilson,
-                "uses": one.uses,
-                "advised": one.advised,
-            }
-            for one in found.tiers
-        ],
+        "tier_recommendations": advice_data(found, named),
         "you_already_know": known,
         "directives": list(found.directives),
     }

@@ -1,14 +1,13 @@
 """Which line of a model is a fact worth keeping, where it goes, and whether it is known. Pure."""
 
 import re
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any, Literal, Self, TypeVar
 
-from rayapp.memory.item import POINT_NAMESPACE, SOURCE_TRUST, MemoryItem, SourceType
+from rayapp.memory.item import SOURCE_TRUST, MemoryItem, SourceType, derived_id
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.text.hostile import hostile
@@ -395,8 +394,7 @@ class Making:
 
     def memory_id(self, task: Task, number: int = 0) -> str:
         """The same for the same exchange, so that storing it twice is storing it once."""
-        basis = "\x00".join(("learned", task, str(number), *self.exchange.key))
-        return str(uuid.uuid5(POINT_NAMESPACE, basis))
+        return derived_id("learned", task, str(number), *self.exchange.key)
 
 
 def derived_trust(parents: Sequence[float]) -> float:

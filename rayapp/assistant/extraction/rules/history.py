@@ -1,6 +1,5 @@
 """When a conversation is summed up, an answer judged, and what a user says of themselves. Pure."""
 
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +7,7 @@ from typing import Literal
 from rayapp.assistant.extraction.rules import facts
 from rayapp.assistant.extraction.rules.facts import Checked, Learned, Turn
 from rayapp.inference.chat.rules.answers import ProfileFinding
-from rayapp.memory.item import POINT_NAMESPACE
+from rayapp.memory.item import derived_id
 from rayapp.memory.tiers import Tier
 from rayapp.text.hebrew import HAS_HEBREW
 from rayapp.text.hostile import hostile
@@ -31,8 +30,7 @@ def outcome_key(user_id: str, conversation_id: str, message_id: str, about: Abou
 
     The space in it keeps it apart from every key that a caller may send.
     """
-    basis = "\x00".join(("detected", about, user_id, conversation_id, message_id))
-    return f"detected {uuid.uuid5(POINT_NAMESPACE, basis)}"
+    return f"detected {derived_id('detected', about, user_id, conversation_id, message_id)}"
 
 
 # Things of one message that are kept at most; a longer list is a list of guesses. Our choice.

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from rayapp.assistant.tools.rules.definitions import Tool
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.item import MemoryItem
-from rayapp.text.normalize import canonical
+from rayapp.text.normalize import canonical, printable
 
 # What programs wrap arguments in; unwrapped when nothing stands beside it.
 WRAPPERS = ("arguments", "parameters", "input", "args", "kwargs")
@@ -133,18 +133,11 @@ def fold(name: Any) -> str:
     return re.sub(r"[\s_-]+", "", str(name)).lower()
 
 
-def _shown(name: Any) -> str:
-    """A name that may itself be junk, in characters that every writer can carry."""
-    text = str(name)[:ECHO_CHARS]
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
-
-
 def _unknown(tool: type[Tool], name: Any) -> InvalidInput:
     """A misspelt filter must not widen a search, so it is no less an error than by HTTP."""
     known = ", ".join(tool.model_fields)
-    return _refused(
-        _shown(name).strip() or "arguments", f"unknown argument; {tool.name} takes {known}"
-    )
+    said = printable(name, ECHO_CHARS).strip() or "arguments"
+    return _refused(said, f"unknown argument; {tool.name} takes {known}")
 
 
 def _refused(name: str, problem: str) -> InvalidInput:

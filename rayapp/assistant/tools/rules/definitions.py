@@ -84,6 +84,28 @@ ReceiptId = Annotated[
     ),
 ]
 _QUERY = AliasChoices("q", "search", "search_query", "text", "question", "message", "prompt")
+SearchWords = Annotated[
+    Question,
+    Field(
+        description="What to look for, in the user's words; Hebrew and English both work.",
+        validation_alias=_QUERY,
+    ),
+]
+ResultCount = Annotated[
+    parameters.Count,
+    Field(
+        description="How many results.",
+        validation_alias=AliasChoices("top_k", "k", "n", "max_results", "count", "num_results"),
+    ),
+]
+More = Annotated[
+    parameters.Flag,
+    Field(
+        description="True only when the user asked to search more: it allows a further search in "
+        "the same turn.",
+        validation_alias=AliasChoices("search_more", "again"),
+    ),
+]
 
 
 class GetContextInsights(Tool):
@@ -106,11 +128,6 @@ _TIERS_TEXT = (
     "Where to look: memory_bank (facts about the user), patterns (proven solutions), "
     "history and working (past and recent conversations), {books}. Default: all."
 )
-_COUNT = AliasChoices("top_k", "k", "n", "max_results", "count", "num_results")
-_MORE_TEXT = (
-    "True only when the user asked to search more: it allows a further search in the same turn."
-)
-_MORE_NAMES = AliasChoices("search_more", "again")
 _TIERS_NAMES = AliasChoices("collections", "collection", "tier", "memory_types", "memory_type")
 
 
@@ -126,18 +143,13 @@ class SearchMemory(Tool):
     )
     idempotent: ClassVar = True
 
-    query: Question = Field(
-        description="What to look for, in the user's words; Hebrew and English both work.",
-        validation_alias=_QUERY,
-    )
+    query: SearchWords
     tiers: Annotated[parameters.Tiers, parameters.tiers_schema(documents=False)] | None = Field(
         None,
         description=_TIERS_TEXT.format(books="books (documents)"),
         validation_alias=_TIERS_NAMES,
     )
-    limit: parameters.Count = Field(
-        parameters.DEFAULT_RESULTS, description="How many results.", validation_alias=_COUNT
-    )
+    limit: ResultCount = parameters.DEFAULT_RESULTS
     sort_by: parameters.SortWord | None = Field(
         None,
         description="Order: relevance, recency (newest first) or score (what helped most first). "
@@ -149,7 +161,7 @@ class SearchMemory(Tool):
         description="Only memories with one of these tags.",
         validation_alias=AliasChoices("tag"),
     )
-    more: parameters.Flag = Field(False, description=_MORE_TEXT, validation_alias=_MORE_NAMES)
+    more: More = False
 
 
 class _SearchDocuments(SearchMemory):
@@ -171,10 +183,7 @@ class SearchBooks(Tool):
     )
     idempotent: ClassVar = True
 
-    query: Question = Field(
-        description="What to look for, in the user's words; Hebrew and English both work.",
-        validation_alias=_QUERY,
-    )
+    query: SearchWords
     titles: parameters.Names | None = Field(
         None,
         description="Only in what has one of these titles, or ids, as results show them.",
@@ -199,10 +208,8 @@ class SearchBooks(Tool):
     has_code: parameters.Flag | None = Field(
         None, description="True: only passages with code.", validation_alias=AliasChoices("code")
     )
-    limit: parameters.Count = Field(
-        parameters.DEFAULT_RESULTS, description="How many results.", validation_alias=_COUNT
-    )
-    more: parameters.Flag = Field(False, description=_MORE_TEXT, validation_alias=_MORE_NAMES)
+    limit: ResultCount = parameters.DEFAULT_RESULTS
+    more: More = False
 
 
 class RecordResponse(Tool):

@@ -1,8 +1,9 @@
 """What a model reads of a tool's result. Memory text is escaped: it stays text in every case."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from rayapp.assistant.context.rules.line_notes import place_of
@@ -16,7 +17,7 @@ from rayapp.inference.rules import estimate_tokens, total_tokens
 from rayapp.learning.records import OutcomeAnswer
 from rayapp.memory.item import MemoryItem, SourceType
 from rayapp.memory.rules.lifecycle import age, success_estimate
-from rayapp.memory.tiers import tier_name
+from rayapp.memory.tiers import Tier, tier_name
 from rayapp.search.requests import Hit, SearchAnswer
 from rayapp.text.language import detect_language
 
@@ -161,15 +162,7 @@ def insights_data(found: ContextInsights, documents: bool) -> dict[str, Any]:
         "concepts": [one.label for one in found.concepts],
         "matched_concepts": [one.label for one in found.matched],
         "directives": list(found.directives),
-        "tier_recommendations": [
-            {
-                "tier": tier_name(one.tier, documents),
-                "wilson_score": one.wilson,
-                "uses": one.uses,
-                "advised": one.advised,
-            }
-            for one in found.tiers
-        ],
+        "tier_recommendations": advice_data(found, partial(tier_name, documents=documents)),
         "relevant_patterns": [_experience_data(one, documents) for one in found.patterns],
         "past_failures": [_experience_data(one, documents) for one in found.failures],
         "topic_continuity": list(found.continuity),
@@ -182,6 +175,19 @@ def insights_data(found: ContextInsights, documents: bool) -> dict[str, Any]:
             "content": known.text,
         },
     }
+
+
+def advice_data(found: ContextInsights, named: Callable[[Tier], str]) -> list[dict[str, Any]]:
+    """Which tiers answer questions like this one, as the caller names them."""
+    return [
+        {
+            "tier": named(one.tier),
+            "wilson_score": one.wilson,
+            "uses": one.uses,
+            "advised": one.advised,
+        }
+        for one in found.tiers
+    ]
 
 
 def scored_text(found: OutcomeAnswer) -> str:

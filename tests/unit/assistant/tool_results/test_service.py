@@ -13,6 +13,7 @@ from rayapp.assistant.tool_results.service import Summarise, ToolResultService
 from rayapp.container import bootstrap
 from rayapp.core.errors import RayappError, StoreDown
 from rayapp.memory.item import MemoryItem, Status, SyncState
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from tests.support.harness import Harness
@@ -52,7 +53,7 @@ async def item(world: Harness, memory_id: str | None, user: str = "dana") -> Mem
 
 async def in_conversation(world: Harness, conversation: str = "conv-1") -> list[MemoryItem]:
     where = ItemFilter(tags_all=(f"conversation:{conversation}",))
-    page = await world.items.page(ReadScope("dana"), where, sort="recent", limit=100)
+    page = await world.items.page(ReadScope("dana"), where, ItemQuery(limit=100))
     return page.items
 
 

@@ -32,25 +32,11 @@ def everything(text: str) -> dict[str, list[UpdateOne | DeleteOne]]:
     one = records.Example(
         memory_id=text, point_id=text, tier=Tier.WORKING, outcome=Outcome.WORKED, at=STORED_AT
     )
+    counted: Any = {"counters": counters, "at": STORED_AT, "examples": (one,)}
     changes = records.OutcomeChanges(
-        routing=(
-            records.RoutingIncrement(
-                concept=concept,
-                tier=Tier.MEMORY_BANK,
-                counters=counters,
-                at=STORED_AT,
-                examples=(one,),
-            ),
-        ),
+        routing=(records.RoutingIncrement(concept=concept, tier=Tier.MEMORY_BANK, **counted),),
         actions=(
-            records.ActionIncrement(
-                context_type=text,
-                action=text,
-                tier=Tier.WORKING,
-                counters=counters,
-                at=STORED_AT,
-                examples=(one,),
-            ),
+            records.ActionIncrement(context_type=text, action=text, tier=Tier.WORKING, **counted),
         ),
         solutions=(
             records.SolutionIncrement(
