@@ -33,7 +33,6 @@ from rayapp.api.routes import (
     hooks,
     insights,
     jobs,
-    later,
     learning,
     memories,
     ops,
@@ -77,7 +76,6 @@ ROUTERS = (
     session_tokens,
     books,
     backup,
-    later,
 )
 ROUTES: tuple[Route, ...] = tuple(
     route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)
@@ -115,7 +113,7 @@ def create_api(
         starting=starting,
         batch_paths=BATCH_PATHS,
         form_limits=_form_limits,
-        unread_paths=later.UNREAD_PATHS | books.UNREAD_PATHS,
+        unread_paths=books.UNREAD_PATHS,
     )
     app.add_middleware(CrossOrigin, services=get)
     return app

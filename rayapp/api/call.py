@@ -5,12 +5,14 @@ from typing import Any
 
 from starlette.types import Scope
 
-from rayapp.admin.ports import ApiKey
-from rayapp.admin.session_tokens import SessionToken
+from rayapp.api.auth import Identity
 from rayapp.api.json_body import json_object
 from rayapp.api.services import Services
+from rayapp.core.errors import InvalidInput
+from rayapp.core.settings.model import CompatSettings
 from rayapp.learning.records import Recorder
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.wire.bases import CONFIRM
 
 SCOPE_KEY = "rayapp.call"
 
@@ -20,20 +22,13 @@ class Call:
     """Made by the middleware after authentication; `body` is complete and within its limit.
 
     `notes` go into the log line of the request: plain values, never a text. `status` is that of
-    the answer where it is not the one of the route. `owner`,
-    `may_write`, `admin`, `key` and `token` are explained at `rayapp.api.auth.Identity`.
+    the answer where it is not the one of the route.
     """
 
     services: Services
     scope: Scope
-    principal: str
-    user_id: str
+    who: Identity
     body: bytes = b""
-    owner: bool = False
-    may_write: bool = False
-    admin: bool = False
-    key: ApiKey | None = None
-    token: SessionToken | None = None
     notes: dict[str, object] = field(default_factory=dict)
     status: int | None = None
     _data: dict[str, Any] | None = field(default=None, repr=False)
@@ -44,11 +39,11 @@ class Call:
 
     @property
     def reads(self) -> ReadScope:
-        return ReadScope(self.user_id)
+        return ReadScope(self.who.user_id)
 
     @property
     def writes(self) -> WriteScope:
-        return WriteScope(self.user_id, self.principal)
+        return WriteScope(self.who.user_id, self.who.principal)
 
     @property
     def documents(self) -> bool:
@@ -58,7 +53,7 @@ class Call:
     @property
     def recorder(self) -> Recorder:
         """Whose outcomes these are, and whether they count in full."""
-        return Recorder(principal=self.principal, owner=self.owner)
+        return Recorder(principal=self.who.principal, owner=self.who.owner)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -71,3 +66,19 @@ class Call:
     def built_ms(self) -> float:
         """Milliseconds that the call has taken, as answers tell it."""
         return round((self.services.clock.monotonic() - self._began) * 1000, 3)
+
+
+def check_confirmed(
+    word: str | bool | None, what: str, *, unasked: CompatSettings | None = None
+) -> None:
+    """The word that whatever deletes for good asks for. `unasked`: of a route of the first client,
+    which sends no word (decision 0080).
+
+    Raises InvalidInput, code `confirm_needed`: another word, or none, was sent.
+    """
+    if word != CONFIRM and not (unasked and unasked.first_client):
+        raise InvalidInput(
+            f"{what}; send confirm={CONFIRM} if you mean it.",
+            code="confirm_needed",
+            details={"field": "confirm"},
+        )

@@ -42,7 +42,7 @@ async def once(call: Call, endpoint: Endpoint) -> Response:
         return await endpoint(call)
     store = call.services.idempotency
     row = IdempotencyRow(
-        user_id=call.user_id,
+        user_id=call.who.user_id,
         route=f"{call.scope['method']} {call.scope['path']}",
         key=key,
         body_sha256=_digest(call),

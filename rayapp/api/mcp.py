@@ -199,7 +199,7 @@ async def _get_prompt(
             check_query(call, question)
         except InvalidInput as error:
             raise _no_params(error) from None
-        asked = ContextRequest(query=question, principal=call.principal)
+        asked = ContextRequest(query=question, principal=call.who.principal)
         parts = [(await call.services.context.prefetch(call.reads, asked)).block.text, question]
     said = types.TextContent(type="text", text="\n\n".join(part for part in parts if part))
     message = types.PromptMessage(role="user", content=said)
@@ -250,7 +250,7 @@ async def _read_resource(
     books = call.services.books
     if uri == BOOKS_URI:
         found, _ = await books.page(call.reads, BookQuery(limit=MAX_PAGE))
-        rows = [DocumentView.from_book(book).model_dump(mode="json") for book in found]
+        rows = [DocumentView.of(book).model_dump(mode="json") for book in found]
         text, kind = to_json(rows).decode(), JSON
     else:
         try:

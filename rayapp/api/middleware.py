@@ -225,18 +225,7 @@ class RequestMiddleware:
             if rule.destroys:
                 await services.holds.check(who.user_id)
             body = await self._body(rule, asgi, passage.headers, services)
-            scope[SCOPE_KEY] = Call(
-                services,
-                scope,
-                who.principal,
-                who.user_id,
-                body,
-                owner=who.owner,
-                may_write=who.may_write,
-                admin=who.admin,
-                key=who.key,
-                token=who.token,
-            )
+            scope[SCOPE_KEY] = Call(services, scope, who, body)
             limits.watch_disconnect()
             # The handlers take the body from the call.
             await app(scope, with_body(b"", receive), send)
@@ -340,7 +329,7 @@ def _log(reply: _Reply, route: str, seconds: float) -> None:
         "ms": round(seconds * 1000, 2),
     }
     if call is not None:
-        fields |= {"user": user_hash(call.user_id), **call.notes}
+        fields |= {"user": user_hash(call.who.user_id), **call.notes}
     logger.info("request", extra={"fields": fields})
 
 

@@ -7,7 +7,6 @@ field may not differ, and the body was read by the gate already (decision 0052).
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Query, params
@@ -93,30 +92,6 @@ def unread_body(model: Any, *, required: bool = True) -> params.Depends:
 Handler = Callable[..., Coroutine[Any, Any, BaseModel | Response]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Arguments:
-    """The parameters of a handler by what they are read from."""
-
-    call: str
-    body: tuple[str, type[Body], bool] | None
-    query: tuple[str, type[Body]] | None
-    path: tuple[str, ...]
-
-    def of(self, call: Call) -> dict[str, Any]:
-        """Their values in one request. Raises InvalidInput; the body is read last."""
-        values: dict[str, Any] = {self.call: call}
-        for name in self.path:
-            values[name] = read_path(name, call.scope["path_params"][name])
-        if self.query is not None:
-            name, model = self.query
-            values[name] = read_query(model, call.scope["query_string"])
-        if self.body is not None:
-            name, model, required = self.body
-            if call.body or required:
-                values[name] = read_model(model, call.data)
-        return values
-
-
 class Route(APIRoute):
     """One operation. Its handler returns the model of its answer, or a response of its own.
 
@@ -184,7 +159,7 @@ class Route(APIRoute):
         arguments, status = self._arguments(), self.status
 
         async def run(call: Call) -> Response:
-            found = await endpoint(**arguments.of(call))
+            found = await endpoint(**arguments(call))
             if isinstance(found, Response):
                 return found
             return model_answer(found, status=call.status or status)
@@ -197,28 +172,32 @@ class Route(APIRoute):
 
         return handle
 
-    def _arguments(self) -> _Arguments:
-        """Raises ConfigError for a parameter that nobody would fill in."""
-        found = self.dependant
+    def _arguments(self) -> Callable[[Call], dict[str, Any]]:
+        """What reads the arguments of one request, the body last; that raises InvalidInput. Raises
+        ConfigError for a parameter that nobody would fill in."""
+        found, query = self.dependant, self.query
         callers = [one.name for one in found.dependencies if one.call is current_call]
         strange = {one.call for one in found.dependencies} - KNOWN
         if strange or len(callers) != 1 or found.header_params or found.cookie_params:
             raise ConfigError(f"{self.path}: a handler takes one call, one body, one query, parts.")
         body = self.body if found.body_params else None
-        query = self.query
+        parts = [one.name for one in found.path_params]
         parameters = inspect.signature(self.endpoint).parameters
-        return _Arguments(
-            call=str(callers[0]),
-            body=None
-            if body is None
-            else (
-                found.body_params[0].name,
-                body,
-                parameters[found.body_params[0].name].default is inspect.Parameter.empty,
-            ),
-            query=None if query is None else (found.query_params[0].name, query),
-            path=tuple(one.name for one in found.path_params),
-        )
+
+        def read(call: Call) -> dict[str, Any]:
+            values: dict[str, Any] = {str(callers[0]): call}
+            for name in parts:
+                values[name] = read_path(name, call.scope["path_params"][name])
+            if query is not None:
+                name = found.query_params[0].name
+                values[name] = read_query(query, call.scope["query_string"])
+            if body is not None:
+                name = found.body_params[0].name
+                if call.body or parameters[name].default is inspect.Parameter.empty:
+                    values[name] = read_model(body, call.data)
+            return values
+
+        return read
 
 
 def _model(annotation: Any) -> type[Body]:

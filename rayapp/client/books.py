@@ -11,7 +11,6 @@ from rayapp.wire import books as wire
 from rayapp.wire.search import SearchAnswerView
 
 BOOKS, UPLOAD = "/api/memory/books", "/api/book-upload"
-BOOK = f"{BOOKS}/{{book_id}}"
 # Between two looks at a document that is taken in, seconds.
 POLL_S = 0.5
 ENDED = frozenset({"completed", "failed", "cancelled"})
@@ -63,14 +62,8 @@ class BookCalls(Core):
             InvalidInput, TooLarge: it cannot be read; the message says what to do.
         """
         conversation_id = described.get("conversation_id")
-        fields = given(
-            {
-                "title": described.get("title"),
-                "author": described.get("author"),
-                "replace": "true" if described.get("replace") else None,
-                "conversation_id": conversation_id,
-            }
-        )
+        replace = "true" if described.get("replace") else None
+        fields = given({**described, "replace": replace})
         path = Path(path)
         request = form(BOOKS, path.name, read_file(path), fields, self.headers_of(user_id))
         sent = parse(wire.UploadAnswer, (yield from self.asking(request)))
@@ -108,20 +101,17 @@ class BookCalls(Core):
     @call
     def publish_book(self, book_id: str, **who: Unpack[Writer]) -> Talk[wire.BookPublished]:
         """What is attached to a conversation becomes a book. Raises NotFound, Conflict."""
-        path = at(f"{BOOK}/publish", book_id=book_id)
-        return self.writing(wire.BookPublished, path, **who)
+        return self.writing(wire.BookPublished, at(BOOKS, book_id, "publish"), **who)
 
     @call
     def delete_book(self, book_id: str, **who: Unpack[Writer]) -> Talk[wire.BookGone]:
         """The document and all its passages. Raises NotFound."""
-        path = at(BOOK, book_id=book_id)
-        return self.writing(wire.BookGone, path, method="DELETE", **who)
+        return self.writing(wire.BookGone, at(BOOKS, book_id), method="DELETE", **who)
 
     @call
     def cancel_upload(self, task_id: str, **who: Unpack[Writer]) -> Talk[wire.BookGone]:
         """Stop taking a document in. Raises NotFound, Conflict."""
-        path = at(f"{UPLOAD}/cancel/{{task_id}}", task_id=task_id)
-        return self.writing(wire.BookGone, path, **who)
+        return self.writing(wire.BookGone, at(UPLOAD, "cancel", task_id), **who)
 
     @call
     def recognize(
@@ -142,7 +132,7 @@ class BookCalls(Core):
         **who: Unpack[Reader],
     ) -> Talk[wire.ChunksAnswer]:
         """What stands around a passage, in reading order. Raises NotFound."""
-        path = at(f"{BOOK}/chunks/{{chunk_id}}/surrounding", book_id=book_id, chunk_id=chunk_id)
+        path = at(BOOKS, book_id, "chunks", chunk_id, "surrounding")
         path = asked(path, radius=radius, conversation_id=conversation_id)
         return self.reading(wire.ChunksAnswer, path, **who)
 
@@ -169,9 +159,9 @@ class BookCalls(Core):
         path = asked(
             f"{UPLOAD}/search",
             query=query,
-            book_id=_listed(book_ids),
-            authors=_listed(authors),
-            sections=_listed(sections),
+            book_id=book_ids,
+            authors=authors,
+            sections=sections,
             page_from=first,
             page_to=last,
             has_code=has_code,
@@ -183,10 +173,5 @@ class BookCalls(Core):
     def _book(
         self, book_id: str, conversation_id: str | None, **who: Unpack[Reader]
     ) -> Talk[wire.BookDetail]:
-        path = asked(at(BOOK, book_id=book_id), conversation_id=conversation_id)
-        answer = yield from self.reading(wire.BookAnswer, path, **who)
-        return answer.book
-
-
-def _listed(values: Sequence[str] | None) -> list[str] | None:
-    return list(values) if values is not None else None
+        path = asked(at(BOOKS, book_id), conversation_id=conversation_id)
+        return (yield from self.reading(wire.BookAnswer, path, **who)).book

@@ -161,17 +161,13 @@ class Writer(Reader, total=False):
 
 
 def given(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are set; sequences as lists."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in body.items()
-        if value is not None
-    }
+    """The fields that are set."""
+    return {name: value for name, value in body.items() if value is not None}
 
 
-def at(template: str, **parts: str) -> str:
-    """The path with its parts filled in and quoted."""
-    return template.format(**{name: quote(value, safe="") for name, value in parts.items()})
+def at(base: str, *parts: str) -> str:
+    """The path with these parts, quoted, below it."""
+    return "/".join((base, *(quote(part, safe="") for part in parts)))
 
 
 def asked(path: str, **fields: Any) -> str:

@@ -19,6 +19,7 @@ from rayapp.wire.tools import (
 
 MEMORY = "/api/memory"
 HOOKS = "/api/hooks"
+WINDOW = "/api/model/context"
 ChatMessage = Mapping[str, Any]  # role and content
 
 
@@ -90,25 +91,22 @@ class ContextCalls(Core):
     @call
     def model_window(self, model: str, **who: Unpack[Reader]) -> Talk[WindowAnswer]:
         """The context window of one model."""
-        path = at("/api/model/context/{model_name}", model_name=model)
-        return self.reading(WindowAnswer, path, **who)
+        return self.reading(WindowAnswer, at(WINDOW, model), **who)
 
     @call
     def set_model_window(
         self, model: str, tokens: int, *, everybody: bool = False, **who: Unpack[Writer]
     ) -> Talk[WindowAnswer]:
         """A window of one's own, or of all users who set none. Raises Conflict, Forbidden."""
-        path = at("/api/model/context/{model_name}", model_name=model)
         body = {"tokens": tokens, "everybody": everybody}
-        return self.writing(WindowAnswer, path, body, **who)
+        return self.writing(WindowAnswer, at(WINDOW, model), body, **who)
 
     @call
     def unset_model_window(
         self, model: str, *, everybody: bool = False, **who: Unpack[Writer]
     ) -> Talk[WindowAnswer]:
         """The window of the table again. Raises NotFound."""
-        path = at("/api/model/context/{model_name}", model_name=model)
-        path = asked(path, everybody=True if everybody else None)
+        path = asked(at(WINDOW, model), everybody=everybody or None)
         return self.writing(WindowAnswer, path, method="DELETE", **who)
 
     @call
@@ -247,8 +245,7 @@ class ContextCalls(Core):
             "conversation_id": conversation_id,
             "turn_id": turn_id,
         }
-        path = at(f"{MEMORY}/tools/{{name}}", name=name)
-        return self.writing(ToolAnswerView, path, given(body), **who)
+        return self.writing(ToolAnswerView, at(f"{MEMORY}/tools", name), given(body), **who)
 
     @call
     def keep_tool_results(

@@ -8,7 +8,6 @@ from rayapp.client.core import Core
 from rayapp.wire import conversations as wire
 
 CONVERSATIONS = "/api/memory/conversations"
-ONE = f"{CONVERSATIONS}/{{conversation_id}}"
 
 
 class ConversationCalls(Core):
@@ -32,7 +31,7 @@ class ConversationCalls(Core):
         self, conversation_id: str, **who: Unpack[Reader]
     ) -> Talk[wire.ConversationView]:
         """One of them. Raises NotFound."""
-        path = at(ONE, conversation_id=conversation_id)
+        path = at(CONVERSATIONS, conversation_id)
         return (yield from self.reading(wire.ConversationAnswer, path, **who)).conversation
 
     @call
@@ -45,9 +44,9 @@ class ConversationCalls(Core):
         **who: Unpack[Reader],
     ) -> Talk[wire.MessagesAnswer]:
         """The last messages, oldest first, or those before the cursor. Raises NotFound."""
-        path = at(f"{ONE}/messages", conversation_id=conversation_id)
-        found = asked(path, limit=limit, cursor=cursor)
-        return self.reading(wire.MessagesAnswer, found, **who)
+        path = at(CONVERSATIONS, conversation_id, "messages")
+        path = asked(path, limit=limit, cursor=cursor)
+        return self.reading(wire.MessagesAnswer, path, **who)
 
     @call
     def switch_conversation(
@@ -62,7 +61,7 @@ class ConversationCalls(Core):
         self, conversation_id: str, title: str, **who: Unpack[Writer]
     ) -> Talk[wire.ConversationView]:
         """A title that no model replaces. Raises NotFound."""
-        path, body = at(ONE, conversation_id=conversation_id), {"title": title}
+        path, body = at(CONVERSATIONS, conversation_id), {"title": title}
         found = yield from self.writing(wire.RenamedAnswer, path, body, method="PATCH", **who)
         return found.conversation
 
@@ -74,7 +73,7 @@ class ConversationCalls(Core):
 
         Raises NotFound; InvalidInput, code `conversation_active`.
         """
-        path = at(ONE, conversation_id=conversation_id)
+        path = at(CONVERSATIONS, conversation_id)
         found = yield from self.writing(wire.ForgottenAnswer, path, method="DELETE", **who)
         return found.removed
 
@@ -83,5 +82,5 @@ class ConversationCalls(Core):
         self, conversation_id: str, **who: Unpack[Reader]
     ) -> Talk[wire.ConversationExport]:
         """Its messages, and the memories that were stored or learned in it. Raises NotFound."""
-        path = at(f"{ONE}/export", conversation_id=conversation_id)
+        path = at(CONVERSATIONS, conversation_id, "export")
         return self.reading(wire.ConversationExport, path, **who)

@@ -27,7 +27,7 @@ from rayapp.client.conversations import ConversationCalls
 from rayapp.client.events import Event, Stream
 from rayapp.client.learning import LearningCalls
 from rayapp.client.memories import MemoryCalls
-from rayapp.client.ops import JOB, OpsCalls, SystemCalls
+from rayapp.client.ops import JOBS, OpsCalls, SystemCalls
 from rayapp.client.retry import RetryPolicy
 from rayapp.client.user_data import UserDataCalls
 
@@ -88,7 +88,7 @@ class AllCalls(
         )
 
     def _job_events(self, job_id: str) -> Stream:
-        path = f"{at(JOB, job_id=job_id)}/events"
+        path = at(JOBS, job_id, "events")
         return Stream(path=path, headers={}, retry=self._retry, last=frozenset({"end"}))
 
 

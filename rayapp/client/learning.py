@@ -155,7 +155,7 @@ class LearningCalls(Core):
 
         Raises NotFound: no graph knows it.
         """
-        path = at(f"{MEMORY}/kg/concept/{{concept_id}}/definition", concept_id=concept_id)
+        path = at(f"{MEMORY}/kg/concept", concept_id, "definition")
         return self.reading(graphs.DefinitionAnswer, path, **who)
 
     @call

@@ -12,9 +12,8 @@ from rayapp.wire import memories as wire
 from rayapp.wire.search import RecentAnswer, RecentView, SearchAnswerView
 
 MEMORY = "/api/memory"
-ITEM = f"{MEMORY}/items/{{memory_id}}"
+ITEMS = f"{MEMORY}/items"
 BANK = f"{MEMORY}/memory-bank"
-FACT = f"{BANK}/{{memory_id}}"
 
 
 class SearchReply(SearchAnswerView):
@@ -69,15 +68,13 @@ class MemoryCalls(Core):
         **conditions: Any,
     ) -> Talk[wire.ItemsAnswer]:
         """One page of memories; `conditions` are further query fields (tiers, tags, status …)."""
-        path = asked(f"{MEMORY}/items", cursor=cursor, limit=limit, **conditions)
+        path = asked(ITEMS, cursor=cursor, limit=limit, **conditions)
         return self.reading(wire.ItemsAnswer, path, user_id=user_id)
 
     @call
     def item(self, memory_id: str, **who: Unpack[Reader]) -> Talk[wire.MemoryView]:
         """One memory with its counters. Raises NotFound: no such memory of the user."""
-        return (
-            yield from self.reading(wire.ItemAnswer, at(ITEM, memory_id=memory_id), **who)
-        ).memory
+        return (yield from self.reading(wire.ItemAnswer, at(ITEMS, memory_id), **who)).memory
 
     @call
     def edit(
@@ -96,7 +93,7 @@ class MemoryCalls(Core):
             Conflict: code `version_conflict`, when it is not at `expected_version`.
         """
         who = Writer(user_id=user_id, idempotency_key=idempotency_key)
-        path, body = at(ITEM, memory_id=memory_id), given(changes)
+        path, body = at(ITEMS, memory_id), given(changes)
         found = yield from self.writing(wire.ItemAnswer, path, body, method="PATCH", **who)
         return found.memory
 
@@ -105,28 +102,26 @@ class MemoryCalls(Core):
         self, memory_id: str, *, reason: str | None = None, **who: Unpack[Writer]
     ) -> Talk[wire.MemoryView]:
         """Hide it from every search; `restore` brings it back. Raises NotFound."""
-        path = at(f"{ITEM}/archive", memory_id=memory_id)
-        return (
-            yield from self.writing(wire.ItemAnswer, path, given({"reason": reason}), **who)
-        ).memory
+        path, body = at(ITEMS, memory_id, "archive"), given({"reason": reason})
+        return (yield from self.writing(wire.ItemAnswer, path, body, **who)).memory
 
     @call
     def restore(self, memory_id: str, **who: Unpack[Writer]) -> Talk[wire.MemoryView]:
         """Bring an archived memory back. Raises NotFound."""
-        path = at(f"{ITEM}/restore", memory_id=memory_id)
+        path = at(ITEMS, memory_id, "restore")
         return (yield from self.writing(wire.ItemAnswer, path, {}, **who)).memory
 
     @call
     def delete(self, memory_id: str, **who: Unpack[Writer]) -> Talk[wire.DoneAnswer]:
         """Remove it for good, with its versions and vectors. Raises NotFound."""
-        return self.writing(wire.DoneAnswer, at(ITEM, memory_id=memory_id), method="DELETE", **who)
+        return self.writing(wire.DoneAnswer, at(ITEMS, memory_id), method="DELETE", **who)
 
     @call
     def versions(
         self, memory_id: str, *, limit: int | None = None, **who: Unpack[Reader]
     ) -> Talk[wire.VersionsAnswer]:
         """What it was before, newest first. Raises NotFound."""
-        path = asked(at(f"{ITEM}/versions", memory_id=memory_id), limit=limit)
+        path = asked(at(ITEMS, memory_id, "versions"), limit=limit)
         return self.reading(wire.VersionsAnswer, path, **who)
 
     @call
@@ -134,7 +129,7 @@ class MemoryCalls(Core):
         self, memory_id: str, query: str, **who: Unpack[Reader]
     ) -> Talk[wire.ExplainAnswer]:
         """Why a search shows it, or which stage lost it. Raises NotFound."""
-        path = asked(at(f"{ITEM}/explain", memory_id=memory_id), query=query)
+        path = asked(at(ITEMS, memory_id, "explain"), query=query)
         return self.reading(wire.ExplainAnswer, path, **who)
 
     @call
@@ -209,21 +204,20 @@ class MemoryCalls(Core):
     @call
     def bank_entry(self, memory_id: str, **who: Unpack[Reader]) -> Talk[facts.BankView]:
         """One memory as the bank shows it. Raises NotFound."""
-        found = yield from self.reading(facts.BankItemAnswer, at(FACT, memory_id=memory_id), **who)
-        return found.memory
+        return (yield from self.reading(facts.BankItemAnswer, at(BANK, memory_id), **who)).memory
 
     @call
     def bank_edit(
         self, memory_id: str, changes: Mapping[str, Any], **who: Unpack[Writer]
     ) -> Talk[wire.DoneAnswer]:
         """Change status, tags or text. Raises NotFound."""
-        path = at(FACT, memory_id=memory_id)
+        path = at(BANK, memory_id)
         return self.writing(wire.DoneAnswer, path, changes, method="PUT", **who)
 
     @call
     def bank_delete(self, memory_id: str, **who: Unpack[Writer]) -> Talk[wire.DoneAnswer]:
         """Remove it for good. Raises NotFound."""
-        return self.writing(wire.DoneAnswer, at(FACT, memory_id=memory_id), method="DELETE", **who)
+        return self.writing(wire.DoneAnswer, at(BANK, memory_id), method="DELETE", **who)
 
     @call
     def bank_stats(self, **who: Unpack[Reader]) -> Talk[facts.BankStatsAnswer]:
@@ -260,7 +254,7 @@ class MemoryCalls(Core):
     @call
     def delete_goal(self, memory_id: str, **who: Unpack[Writer]) -> Talk[wire.DoneAnswer]:
         """A goal less. Raises NotFound."""
-        path = at(f"{BANK}/goals/{{memory_id}}", memory_id=memory_id)
+        path = at(BANK, "goals", memory_id)
         return self.writing(wire.DoneAnswer, path, method="DELETE", **who)
 
     @call
@@ -276,5 +270,5 @@ class MemoryCalls(Core):
     @call
     def delete_value(self, memory_id: str, **who: Unpack[Writer]) -> Talk[wire.DoneAnswer]:
         """A value less. Raises NotFound."""
-        path = at(f"{BANK}/values/{{memory_id}}", memory_id=memory_id)
+        path = at(BANK, "values", memory_id)
         return self.writing(wire.DoneAnswer, path, method="DELETE", **who)

@@ -17,7 +17,6 @@ from rayapp.wire.tenants import TenantErasedAnswer, TenantsAnswer, TenantView
 
 MEMORY = "/api/memory"
 JOBS = f"{MEMORY}/jobs"
-JOB = f"{JOBS}/{{job_id}}"
 OPS = f"{MEMORY}/ops"
 BREAKERS = f"{OPS}/circuit-breaker"
 CLEANUP = f"{MEMORY}/cleanup"
@@ -186,11 +185,10 @@ class OpsCalls(Core):
         return (yield from self.writing(wire.SubmittedAnswer, path, body)).result.job_id
 
     def _job(self, job_id: str) -> Talk[JobView]:
-        return (yield from self.reading(JobAnswer, at(JOB, job_id=job_id))).job
+        return (yield from self.reading(JobAnswer, at(JOBS, job_id))).job
 
     def _wish(self, job_id: str, name: str) -> Talk[JobView]:
-        path = f"{at(JOB, job_id=job_id)}/{name}"
-        return (yield from self.writing(JobActionAnswer, path, {})).job
+        return (yield from self.writing(JobActionAnswer, at(JOBS, job_id, name), {})).job
 
     # --- the upkeep of the stores
 
@@ -307,7 +305,7 @@ class OpsCalls(Core):
     def erase_tenant(self, org_id: str, *, confirm: str) -> Talk[TenantErasedAnswer]:
         """Revoke its keys and erase its users; `confirm`: the word DELETE. Call again while it is
         not `complete`. Raises NotFound."""
-        path = asked(at(f"{TENANTS}/{{org_id}}", org_id=org_id), confirm=confirm)
+        path = asked(at(TENANTS, org_id), confirm=confirm)
         return self.writing(TenantErasedAnswer, path, method="DELETE")
 
     @call

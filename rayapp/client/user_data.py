@@ -116,7 +116,7 @@ class UserDataCalls(Core):
     def clear_data(self, target: str, *, confirm: str, **who: Unpack[Writer]) -> Talk[ClearAnswer]:
         """Remove all of one kind, or `all`, for good; `confirm`: the word DELETE. Call again while
         `remaining` is above 0. Raises InvalidInput: no word, or a conversation is active."""
-        path = at("/api/data/clear/{target}", target=target)
+        path = at("/api/data/clear", target)
         return self.writing(ClearAnswer, path, {"confirm": confirm}, **who)
 
     @call

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field
+from pydantic.alias_generators import to_snake
 
 from rayapp.memory.tiers import Tier, parse_tier
 from rayapp.portability.rules.kinds import DEFAULT_KINDS, Format, Kind, Merge, Origin
@@ -11,7 +12,7 @@ from rayapp.wire import bases
 
 if TYPE_CHECKING:  # programs that only have the client need not hold what these import
     from rayapp.portability.foreign import ForeignReport
-    from rayapp.portability.ports import Estimate, ImportReport, KeptArchive, PutCounts
+    from rayapp.portability.ports import Estimate, ImportReport, PutCounts
 
 # What the first client leaves out by a name of its own.
 GRAPH_PARTS = {
@@ -112,8 +113,8 @@ class DownloadQuery(ExportQuery):
     format: Format = Field(
         "json", description="`json`, or `zip`: JSON Lines per collection with a manifest."
     )
-    name: Annotated[str, Field(max_length=100)] | None = Field(
-        None, description="An archive that is kept, by its name; then all else counts for nothing."
+    name: Annotated[str, Field(max_length=100)] | None = bases.optional(
+        "An archive that is kept, by its name; then all else counts for nothing."
     )
 
 
@@ -136,8 +137,10 @@ class IndexPointsView(bases.Answer):
 class EstimateBody(bases.Answer):
     """How much an export holds."""
 
-    total_docs: int
-    total_bytes: int = Field(description="As stored; a zip takes a tenth to a fifth of it.")
+    total_docs: int = bases.path("rows")
+    total_bytes: int = bases.path(
+        "bytes", description="As stored; a zip takes a tenth to a fifth of it."
+    )
     collection_counts: dict[str, int]
     kinds: dict[str, SizeView]
     qdrant: IndexPointsView
@@ -150,21 +153,16 @@ class BackupEstimate(bases.Success):
     @classmethod
     def from_estimate(cls, found: "Estimate", index: tuple[int, int | None] | None) -> Self:
         """`index`: points and the size of their vectors; None = it is away."""
+        known = index is not None
+        points, dims = index or (None, None)
+        qdrant = IndexPointsView(
+            ok=known, point_count=points, collection_exists=known, vector_dims=dims
+        )
+        counts = {name: one.rows for name, one in found.collections.items()}
         return cls(
             as_of=found.at,
-            degraded=() if index is not None else ("vector_index",),
-            estimate=EstimateBody(
-                total_docs=found.rows,
-                total_bytes=found.bytes,
-                collection_counts={n: one.rows for n, one in found.collections.items()},
-                kinds={kind: SizeView.of(size) for kind, size in found.kinds.items()},
-                qdrant=IndexPointsView(
-                    ok=index is not None,
-                    point_count=None if index is None else index[0],
-                    collection_exists=index is not None,
-                    vector_dims=None if index is None else index[1],
-                ),
-            ),
+            degraded=() if known else ("vector_index",),
+            estimate=EstimateBody.of(found, collection_counts=counts, qdrant=qdrant),
         )
 
 
@@ -187,14 +185,10 @@ Payload = Annotated[dict[str, Any], Field(description="An export, as `format=jso
 class ImportBody(bases.Lenient, bases.Confirmed):
     """An archive, and how it is taken in; removing what is here asks for the word."""
 
-    aliases: ClassVar = {
-        "dry_run": "dryRun",
-        "merge_strategy": "mergeStrategy",
-        "map_user": "mapUser",
-    }
+    aliases: ClassVar = {to_snake(name): name for name in ("dryRun", "mergeStrategy", "mapUser")}
     payload: Payload | None = None
-    name: Annotated[str, Field(max_length=100)] | None = Field(
-        None, description="Instead of `payload`: an archive that is kept."
+    name: Annotated[str, Field(max_length=100)] | None = bases.optional(
+        "Instead of `payload`: an archive that is kept."
     )
     dryRun: bases.Flag = Field(False, description="Only say what would change.")
     mergeStrategy: Merge = Field(
@@ -273,7 +267,7 @@ class ImportAnswer(bases.Written):
     dryRun: bool
     stats: ImportStats
     errors: tuple[str, ...] = ()
-    collections: dict[str, PutView]
+    collections: dict[str, PutView] = bases.path("counts")
     cleared: dict[str, int]
     left_out: dict[str, str] = Field(description="Collections that are not written, and why.")
     complete: bool
@@ -287,16 +281,7 @@ class ImportAnswer(bases.Written):
         message = f"{stats.memoriesImported} memories {done}, {stats.memoriesSkipped} are here."
         if not report.complete:
             message = "The time was up: send the same request again until complete is true."
-        return cls(
-            dryRun=dry_run,
-            stats=stats,
-            collections={name: PutView.of(one) for name, one in report.counts.items()},
-            cleared=report.cleared,
-            left_out=report.left_out,
-            complete=report.complete,
-            resumed=report.resumed,
-            message=message,
-        )
+        return cls.of(report, dryRun=dry_run, stats=stats, message=message)
 
 
 class NotTaken(bases.Answer):
@@ -316,28 +301,20 @@ class ForeignImportAnswer(ImportAnswer):
 
     @classmethod
     def from_foreign(cls, done: "ForeignReport", source: Origin, *, dry_run: bool) -> Self:
-        known = ImportAnswer.from_report(done.report, dry_run=dry_run).model_dump()
-        return cls(
-            **known,
-            source=source,
-            found=done.found,
-            not_taken=tuple(
-                NotTaken(what=what, why=why, count=count)
-                for (what, why), count in sorted(done.left_out.items())
-            ),
+        known = ImportAnswer.from_report(done.report, dry_run=dry_run)
+        not_taken = tuple(
+            NotTaken(what=what, why=why, count=count)
+            for (what, why), count in sorted(done.left_out.items())
         )
+        return cls.of(known, source=source, found=done.found, not_taken=not_taken)
 
 
 class KeptView(bases.Answer):
     """An archive that is kept on the server."""
 
     name: str
-    size_bytes: int
-    exportedAt: datetime
-
-    @classmethod
-    def from_kept(cls, kept: "KeptArchive") -> Self:
-        return cls(name=kept.name, size_bytes=kept.bytes, exportedAt=kept.at)
+    size_bytes: int = bases.path("bytes")
+    exportedAt: datetime = bases.path("at")
 
 
 class SafetyView(KeptView):

@@ -10,7 +10,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import BulkResult, BulkStatus, MemoryEdit, NewMemory, StoreResult
 from rayapp.memory.rules.creation import DEFAULT_CONFIDENCE
 from rayapp.memory.rules.lifecycle import room_made, success_estimate
-from rayapp.memory.tiers import Tier, tier_name
+from rayapp.memory.tiers import Tier
 from rayapp.wire import bases
 
 BULK_IDS = 500
@@ -30,7 +30,7 @@ class BankQuery(bases.Lenient):
 
     aliases: ClassVar = {"skip": "offset"}
     status: BankStatus = Field("active", description="Active or archived memories.")
-    tag: bases.Label | None = Field(None, description="Only memories with this tag.")
+    tag: bases.Label | None = bases.optional("Only memories with this tag.")
     limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Memories on a page.")
     offset: int = Field(0, ge=0, le=bases.MAX_OFFSET, description="Memories to skip.")
 
@@ -38,12 +38,12 @@ class BankQuery(bases.Lenient):
 class BankBody(bases.Lenient, bases.Keyed):
     """A fact to keep, or a memory of another tier to pin."""
 
-    aliases: ClassVar = {"content": "text", "memoryId": "memory_id"}
-    text: str | None = Field(
-        None, description="The fact; `content` is another name. Default: that of the memory."
+    aliases: ClassVar = {"content": "text"} | bases.camel("memory_id")
+    text: str | None = bases.optional(
+        "The fact; `content` is another name. Default: that of the memory."
     )
-    memory_id: bases.MemoryId | None = Field(
-        None, description="The memory it is taken from: its source, names and dates are copied."
+    memory_id: bases.MemoryId | None = bases.optional(
+        "The memory it is taken from: its source, names and dates are copied."
     )
     tags: bases.Labels = Field(CLIENT_TAGS, description="Tags in any script.")
     importance: bases.Share = Field(CLIENT_IMPORTANCE, description="0 to 1.")
@@ -65,11 +65,11 @@ class BankEdit(bases.Lenient, bases.Keyed):
     """What to change: archive, restore, pin, tags or text."""
 
     aliases: ClassVar = {"content": "text"}
-    status: BankStatus | None = Field(None, description="`archived` archives, `active` restores.")
-    archived_reason: Reason | None = Field(None, description="Kept with an archived memory.")
-    tags: bases.Labels | None = Field(None, description="All tags from now on.")
-    text: str | None = Field(None, description="New text; `content` is another name.")
-    always_inject: bases.Flag | None = Field(None, description="Show it in every answer, or not.")
+    status: BankStatus | None = bases.optional("`archived` archives, `active` restores.")
+    archived_reason: Reason | None = bases.optional("Kept with an archived memory.")
+    tags: bases.Labels | None = bases.optional("All tags from now on.")
+    text: str | None = bases.optional("New text; `content` is another name.")
+    always_inject: bases.Flag | None = bases.optional("Show it in every answer, or not.")
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
@@ -94,7 +94,7 @@ class BulkBody(bases.Lenient, bases.Keyed):
 class BulkArchiveBody(BulkBody):
     """Memories to archive, and why."""
 
-    archived_reason: Reason | None = Field(None, description="Kept with the memories.")
+    archived_reason: Reason | None = bases.optional("Kept with the memories.")
 
 
 class ListedQuery(bases.Lenient):
@@ -131,12 +131,12 @@ class ToolSource(bases.Camel):
 class BankView(bases.Answer):
     """A memory of the memory bank; `score` is the better of Wilson and quality, 0 to 1."""
 
-    id: str
+    id: str = bases.path("memory_id")
     memory_id: str
     text: str
     tags: tuple[str, ...]
     status: str
-    tier: str
+    tier: bases.TierWord
     score: float
     created_at: datetime
     updated_at: datetime
@@ -153,8 +153,7 @@ class BankView(bases.Answer):
         best = max(estimate.value, item.quality.quality_score)
         return cls.of(
             item,
-            id=item.memory_id,
-            tier=tier_name(item.tier, documents),
+            documents,
             score=min(1.0, max(0.0, best)),
             source=ToolSource(tool_name=tool, collected_at=item.created_at) if tool else None,
         )
@@ -176,7 +175,7 @@ class BankItemAnswer(bases.Success):
 class BankStoreAnswer(bases.Success):
     """A fact was kept, or was there already (`duplicate`)."""
 
-    id: str
+    id: str = bases.path("memory_id")
     memory_id: str
     message: str
     duplicate: bool
@@ -188,13 +187,13 @@ class BankStoreAnswer(bases.Success):
         message = "Already in the memory bank" if duplicate else "Kept in the memory bank"
         if result.archived:
             message += f"; {room_made(result.archived)}"
-        return cls.of(result, id=result.memory_id, message=f"{message}.", duplicate=duplicate)
+        return cls.of(result, message=f"{message}.", duplicate=duplicate)
 
 
 class BankStatsAnswer(bases.Success):
     """Counts of the memory bank."""
 
-    total_memories: int
+    total_memories: int = bases.path("total")
     active: int
     archived: int
     unique_tags: int
@@ -241,15 +240,11 @@ class BulkDeleteAnswer(BulkAnswer):
 class ListedView(bases.Answer):
     """A goal or a value."""
 
-    id: str
+    id: str = bases.path("memory_id")
     text: str
     created_at: datetime
-    importance: float
+    importance: float = bases.path("quality.importance")
     status: str
-
-    @classmethod
-    def from_item(cls, item: MemoryItem) -> Self:
-        return cls.of(item, id=item.memory_id, importance=item.quality.importance)
 
 
 class GoalsAnswer(bases.Success):

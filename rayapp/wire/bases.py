@@ -8,13 +8,23 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationInfo,
+)
 from pydantic.alias_generators import to_camel
 
 from rayapp.core.ids import MEMORY_ID_PATTERN, user_of
-from rayapp.memory.item import Stats
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
-from rayapp.memory.tiers import TIER_ALIASES, Tier, parse_tier
+from rayapp.memory.rules.lifecycle import success_estimate
+from rayapp.memory.tiers import TIER_ALIASES, Tier, parse_tier, tier_name
 from rayapp.text.normalize import shows_nothing
 
 if TYPE_CHECKING:
@@ -37,7 +47,25 @@ BAD_ID = "must be 1 to 128 characters of letters, digits and . _ : @ -"
 MAX_ECHO_CHARS = 40
 
 
+PREVIEW_CHARS = 200  # client contract
+
+
 ValueT = TypeVar("ValueT", bound="DataclassInstance")
+
+
+def preview(text: str, limit: int = PREVIEW_CHARS) -> str:
+    """The start of a text, as lists and panels show it."""
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
+
+
+def camel(*names: str) -> dict[str, str]:
+    """Other names of fields: those of the first client."""
+    return {to_camel(name): name for name in names}
+
+
+def optional(description: str, **more: Any) -> Any:
+    """Of what is sent: a field that may be left out."""
+    return Field(None, description=description, **more)
 
 
 class Body(BaseModel):
@@ -83,9 +111,34 @@ def is_none(value: object) -> bool:
 
 # A field that is left out of an answer where there is nothing to say.
 Absent = Field(default=None, exclude_if=is_none)
+
+
+def absent(description: str, **more: Any) -> Any:
+    """The same, described."""
+    return Field(None, exclude_if=is_none, description=description, **more)
+
+
+def path(attributes: str, *, alias: str | None = None, **more: Any) -> Any:
+    """Of an answer: where its field stands in the value that it is built from (`stats.uses`). In
+    JSON, which clients build answers from, nothing else may stand there. `alias`: its JSON name."""
+    inside = AliasPath(*attributes.split("."))
+    if alias is None:
+        return Field(validation_alias=inside, **more)
+    return Field(validation_alias=AliasChoices(inside, alias), serialization_alias=alias, **more)
+
+
 # Of a write: the first answer again, by idempotency key.
 Repeated = Annotated[bool | None, Field(exclude_if=is_none)]
-_UNKNOWN = object()
+
+
+class _Beside:
+    """A value, and what is said of it beside its own attributes."""
+
+    def __init__(self, value: object, others: Mapping[str, Any]) -> None:
+        self.__dict__ |= {"_value": value, **others}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._value, name)
 
 
 class Answer(BaseModel):
@@ -105,12 +158,10 @@ class Answer(BaseModel):
     )
 
     @classmethod
-    def of(cls, value: object, **others: Any) -> Self:
-        """Each field from the attribute of `value` that has its name, or from `others`."""
-        names = cls.model_fields.keys() - others.keys()
-        found = {name: getattr(value, name, _UNKNOWN) for name in names}
-        same = {name: one for name, one in found.items() if one is not _UNKNOWN}
-        return cls.model_validate(same | others)
+    def of(cls, value: object, documents: bool = False, /, **others: Any) -> Self:
+        """Each field from `others`, or from the attribute of `value` that has its name; answers
+        within from the values there. `documents`: the caller's name of the books tier."""
+        return cls.model_validate(_Beside(value, others), context=documents)
 
 
 class Camel(Answer):
@@ -141,14 +192,10 @@ class BuiltIn(Answer):
 class Outcomes(Answer):
     """Outcomes counted."""
 
-    worked: int
-    failed: int
-    partial: int
-    unknown: int
-
-    @staticmethod
-    def in_stats(stats: Stats) -> dict[str, int]:
-        return {name: getattr(stats, f"{name}_count") for name in Outcomes.model_fields}
+    worked: int = path("worked_count")
+    failed: int = path("failed_count")
+    partial: int = path("partial_count")
+    unknown: int = path("unknown_count")
 
 
 class ErrorAnswer(Answer):
@@ -159,10 +206,8 @@ class ErrorAnswer(Answer):
     message: str
     code: str = Field(description="Stable name; the table of codes is in the description.")
     details: dict[str, Any] = Field(description="For example the field that was refused.")
-    message_en: str | None = Field(
-        None,
-        exclude_if=is_none,
-        description="The English sentence, where `Accept-Language` asks for Hebrew.",
+    message_en: str | None = absent(
+        "The English sentence, where `Accept-Language` asks for Hebrew."
     )
     duplicate: bool = Field(False, description="The first answer again, by idempotency key.")
 
@@ -174,6 +219,27 @@ class EstimateView(Answer):
     low: float = Field(ge=0, le=1)
     high: float = Field(ge=0, le=1)
 
+
+def _tier_word(value: Any, info: ValidationInfo) -> Any:
+    return tier_name(value, bool(info.context)) if isinstance(value, str) else value
+
+
+def _estimate(value: Any) -> Any:
+    """Of counters; as it is where it is known already."""
+    known = getattr(value, "success_count", None)
+    return value if known is None else success_estimate(known, value.uses)
+
+
+def _estimated_value(value: Any) -> Any:
+    return getattr(_estimate(value), "value", value)
+
+
+# Of an answer: a tier as this caller names it; a text cut short; how often a memory helps, made of
+# its counters.
+TierWord = Annotated[str, BeforeValidator(_tier_word)]
+Preview = Annotated[str, BeforeValidator(preview)]
+Estimate = Annotated[EstimateView, BeforeValidator(_estimate)]
+ShownWilson = Annotated[float, BeforeValidator(_estimated_value)]
 
 # Where only the first client reads `wilson_score`, as a percentage (decision 0049).
 SHOWN_WILSON = "For the first client, which shows it to people: `value` of `success_estimate`."

@@ -31,7 +31,7 @@ TEXT = "Its text, up to 200,000 characters; empty until it is completed."
 class ProcessingStats(bases.Answer):
     """`chunks_processed`: how many the index has."""
 
-    total_chunks: int
+    total_chunks: int = bases.path("chunks")
     chunks_processed: int
 
 
@@ -39,22 +39,16 @@ class _HowFar(bases.Answer):
     """How far its reading came."""
 
     processing_stats: ProcessingStats
-    status: str
-    processingStage: str
+    status: str = bases.path("state")
+    processingStage: str = bases.path("stage")
     processingMessage: str
     doclingStatus: str | None = None
     error: str | None
 
     @classmethod
     def of_book(cls, book: Book, indexed: int, **others: Any) -> Self:
-        return cls.of(
-            book,
-            processing_stats=stats_of(book, indexed),
-            status=book.state.value,
-            processingStage=book.stage.value,
-            processingMessage=message_of(book),
-            **others,
-        )
+        stats, message = ProcessingStats.of(book, chunks_processed=indexed), message_of(book)
+        return cls.of(book, processing_stats=stats, processingMessage=message, **others)
 
 
 class BookView(_HowFar):
@@ -63,31 +57,26 @@ class BookView(_HowFar):
     book_id: str
     title: str
     author: str | None
-    upload_timestamp: datetime
+    upload_timestamp: datetime = bases.path("uploaded_at")
     recognizedFromPreviousChat: bool
-    linkedToBookId: str | None
-    documentHash: str | None = Field(description="SHA-256 of what was read; null before.")
-    conversation_id: str | None = Field(description=ALONE)
+    linkedToBookId: str | None = bases.path("linked_to")
+    documentHash: str | None = bases.path(
+        "text_hash", description="SHA-256 of what was read; null before."
+    )
+    conversation_id: str | None = bases.path("attached_to", description=ALONE)
 
     @classmethod
     def from_book(cls, book: Book, indexed: int) -> Self:
-        return cls.of_book(
-            book,
-            indexed,
-            upload_timestamp=book.uploaded_at,
-            recognizedFromPreviousChat=book.linked_to is not None,
-            linkedToBookId=book.linked_to,
-            documentHash=book.text_hash,
-            conversation_id=book.attached_to,
-        )
+        known = book.linked_to is not None
+        return cls.of_book(book, indexed, recognizedFromPreviousChat=known)
 
 
 class SeenFrom(bases.Lenient):
     """Where a document is read from."""
 
-    aliases: ClassVar = {"conversationId": "conversation_id"}
-    conversation_id: Conversation | None = Field(
-        None, description="The conversation that asks; it sees what is attached to it."
+    aliases: ClassVar = bases.camel("conversation_id")
+    conversation_id: Conversation | None = bases.optional(
+        "The conversation that asks; it sees what is attached to it."
     )
 
 
@@ -117,44 +106,27 @@ class BookDetail(_HowFar):
     """A document. `pages_without_text`: scans, which nobody could read. `keyPoints`: its themes,
     and `quotes`, where a language model has read it."""
 
-    id: str
+    id: str = bases.path("book_id")
     title: str
     author: str | None
-    uploadTimestamp: datetime
+    uploadTimestamp: datetime = bases.path("uploaded_at")
     doclingTaskId: str | None = None
     sourceUrl: str | None = None
     sourceType: str = "upload"
     language: str | None
     summary: str
-    keyPoints: tuple[str, ...]
-    quotes: tuple[QuoteView, ...]
+    keyPoints: tuple[str, ...] = bases.path("digest.themes")
+    quotes: tuple[QuoteView, ...] = bases.path("digest.quotes")
     parsedMarkdown: str = Field(description=TEXT)
-    numPages: int | None
-    fileType: str | None
+    numPages: int | None = bases.path("pages")
+    fileType: str | None = bases.path("kind")
     file_name: str
     file_bytes: int
-    documentHash: str | None
-    linkedToBookId: str | None
+    documentHash: str | None = bases.path("text_hash")
+    linkedToBookId: str | None = bases.path("linked_to")
     pages_without_text: tuple[int, ...]
     characters: int
-    conversation_id: str | None = Field(description=ALONE)
-
-    @classmethod
-    def from_book(cls, book: Book, indexed: int, text: str) -> Self:
-        return cls.of_book(
-            book,
-            indexed,
-            id=book.book_id,
-            uploadTimestamp=book.uploaded_at,
-            parsedMarkdown=text,
-            keyPoints=book.digest.themes,
-            quotes=tuple(QuoteView.of(one) for one in book.digest.quotes),
-            numPages=book.pages,
-            fileType=book.kind,
-            documentHash=book.text_hash,
-            linkedToBookId=book.linked_to,
-            conversation_id=book.attached_to,
-        )
+    conversation_id: str | None = bases.path("attached_to", description=ALONE)
 
 
 class BookAnswer(bases.Success):
@@ -226,18 +198,18 @@ class RecognizeBody(SeenFrom):
     documentHash: str | None = Field(
         None, description="SHA-256 of the file or of its text, in hex.", json_schema_extra=HEX
     )
-    content: str | None = Field(None, description="The text itself.")
+    content: str | None = bases.optional("The text itself.")
 
 
 class RecognizedBook(bases.Answer):
     """A document that is here already."""
 
-    bookId: str
+    bookId: str = bases.path("book_id")
     title: str
     author: str | None
-    chunkCount: int
-    preview: str
-    processedAt: datetime
+    chunkCount: int = bases.path("chunks")
+    preview: str = bases.path("summary")
+    processedAt: datetime = bases.path("updated_at")
 
 
 class RecognizeAnswer(bases.Success):
@@ -253,30 +225,23 @@ class RecognizeAnswer(bases.Success):
         if book is None:
             said = ("The document is not here yet.", "המסמך עדיין לא נמצא כאן.")
             return cls(recognized=False, message=said[0], messageHe=said[1])
-        found = RecognizedBook(
-            bookId=book.book_id,
-            title=book.title,
-            author=book.author,
-            chunkCount=book.chunks,
-            preview=book.summary,
-            processedAt=book.updated_at,
-        )
-        said = (f"{book.title} is here already.", f"המסמך {book.title} כבר נמצא כאן.")
-        return cls(recognized=True, document=found, message=said[0], messageHe=said[1])
+        title = book.title
+        said = (f"{title} is here already.", f"המסמך {title} כבר נמצא כאן.")
+        return cls(recognized=True, document=book, message=said[0], messageHe=said[1])
 
 
 class BookProgress(_HowFar):
     """An event of the progress of an upload."""
 
     type: Literal["progress", "error"]
-    taskId: str
-    bookId: str
+    taskId: str = bases.path("book_id")
+    bookId: str = bases.path("book_id")
     doclingTaskId: str | None = None
 
     @classmethod
     def from_book(cls, book: Book, indexed: int) -> Self:
         kind = "error" if book.state is BookState.FAILED else "progress"
-        return cls.of_book(book, indexed, type=kind, taskId=book.book_id, bookId=book.book_id)
+        return cls.of_book(book, indexed, type=kind)
 
 
 class BookSearchQuery(PlaceFilters):
@@ -288,10 +253,10 @@ class BookSearchQuery(PlaceFilters):
     book_id: tuple[str, ...] | None = Field(
         None, max_length=bases.MAX_FILTER_VALUES, description="Only these documents; repeat it."
     )
-    has_code: bool | None = Field(None, description="Passages with code, or without.")
+    has_code: bool | None = bases.optional("Passages with code, or without.")
     limit: Annotated[int, Field(ge=1, le=100)] = Field(10, description="Hits.")
-    conversation_id: Conversation | None = Field(
-        None, description="The conversation that asks; it sees what is attached to it."
+    conversation_id: Conversation | None = bases.optional(
+        "The conversation that asks; it sees what is attached to it."
     )
 
 
@@ -299,8 +264,8 @@ class SurroundingQuery(bases.Strict):
     """How much around a chunk."""
 
     aliases: ClassVar = SeenFrom.aliases
-    conversation_id: Conversation | None = Field(
-        None, description="The conversation that asks; it sees what is attached to it."
+    conversation_id: Conversation | None = bases.optional(
+        "The conversation that asks; it sees what is attached to it."
     )
     radius: Annotated[int, Field(ge=0, le=MAX_RADIUS)] = Field(
         2, description="Chunks on each side."
@@ -326,21 +291,12 @@ class ChunkView(bases.Answer):
 
     @classmethod
     def from_item(cls, item: MemoryItem) -> Self:
-        said = {"section": "", "pages": None, "position": 0.0, "has_code": False}
-        said |= {"token_count": 0, "overlap": 0, "previous": None, "next": None} | (
-            item.source.book or {}
-        )
-        names = cls.model_fields.keys() & said.keys()
+        said: dict[str, Any] = {"section": "", "pages": None, "position": 0.0, "has_code": False}
+        said |= {"token_count": 0, "overlap": 0, "previous": None, "next": None}
+        said |= item.source.book or {}
         index = index_of(item)
-        return cls.model_validate(
-            {name: said[name] for name in names}
-            | {
-                "chunk_id": str(index),
-                "memory_id": item.memory_id,
-                "chunk_index": index,
-                "text": item.text,
-            }
-        )
+        said |= {"chunk_id": str(index), "chunk_index": index}
+        return cls.model_validate(said | {"memory_id": item.memory_id, "text": item.text})
 
 
 class ChunksAnswer(bases.Success):
@@ -357,12 +313,10 @@ class ChunksAnswer(bases.Success):
         return cls(book_id=book_id, chunks=chunks, text=joined(found))
 
 
-class DocumentsQuery(SeenFrom):
+class DocumentsQuery(BooksQuery):
     """Which page of the library."""
 
     aliases: ClassVar = SeenFrom.aliases | {"skip": "offset"}
-    limit: Annotated[int, Field(ge=1, le=bases.MAX_PAGE)] = Field(50, description="Most.")
-    offset: Annotated[int, Field(ge=0, le=bases.MAX_OFFSET)] = Field(0, description="To skip.")
     language: str | None = Field(None, max_length=20, description="Only of this language.")
     sourceType: str | None = Field(
         None, max_length=20, description="Only of this source; all are `upload`."
@@ -372,31 +326,19 @@ class DocumentsQuery(SeenFrom):
 class DocumentView(bases.Answer):
     """A document of the library."""
 
-    id: str
+    id: str = bases.path("book_id")
     title: str
     author: str | None
-    description: str
+    description: str = bases.path("summary")
     sourceType: str = "upload"
     sourceUrl: str | None = None
     language: str | None
-    status: str
-    uploadTimestamp: datetime
-    numPages: int | None
-    fileType: str | None
+    status: str = bases.path("state")
+    uploadTimestamp: datetime = bases.path("uploaded_at")
+    numPages: int | None = bases.path("pages")
+    fileType: str | None = bases.path("kind")
     accessCount: int = 0
     lastAccessedAt: datetime | None = None
-
-    @classmethod
-    def from_book(cls, book: Book) -> Self:
-        return cls.of(
-            book,
-            id=book.book_id,
-            description=book.summary,
-            status=book.state.value,
-            uploadTimestamp=book.uploaded_at,
-            numPages=book.pages,
-            fileType=book.kind,
-        )
 
 
 class DocumentsAnswer(bases.Success):
@@ -410,7 +352,7 @@ class DocumentsAnswer(bases.Success):
 class DocumentDetail(bases.Answer):
     """A document, as the first client opens it."""
 
-    id: str
+    id: str = bases.path("book_id")
     title: str
     author: str | None
     sourceUrl: str | None = None
@@ -418,29 +360,25 @@ class DocumentDetail(bases.Answer):
     language: str | None
     parsedMarkdown: str = Field(description=TEXT)
     summary: str
-    keyPoints: tuple[str, ...]
-    numPages: int | None
-    fileType: str | None
-    uploadTimestamp: datetime
-    status: str
+    keyPoints: tuple[str, ...] = bases.path("digest.themes")
+    numPages: int | None = bases.path("pages")
+    fileType: str | None = bases.path("kind")
+    uploadTimestamp: datetime = bases.path("uploaded_at")
+    status: str = bases.path("state")
 
 
 class UploadForm(bases.Lenient):
     """The fields of an upload beside its file."""
 
     aliases: ClassVar = SeenFrom.aliases
-    conversation_id: Conversation | None = Field(
-        None, description="Attach it: this conversation alone sees it, until it is published."
+    conversation_id: Conversation | None = bases.optional(
+        "Attach it: this conversation alone sees it, until it is published."
     )
     title: str | None = Field(
         None, max_length=MAX_TITLE_CHARS, description="What it is called; else as the file says."
     )
     author: str | None = Field(None, max_length=MAX_TITLE_CHARS, description="Who wrote it.")
     replace: bool = Field(False, description="Take the place of the document with this title.")
-
-
-def stats_of(book: Book, indexed: int) -> ProcessingStats:
-    return ProcessingStats(total_chunks=book.chunks, chunks_processed=indexed)
 
 
 def message_of(book: Book) -> str:

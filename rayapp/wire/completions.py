@@ -27,20 +27,18 @@ class ChatCompletionBody(Passed):
 
     # What a terminal or a file said goes through as it is.
     read_apart = "messages"
-    model: str | None = Field(
-        None, description="Of the endpoint; `rayapp` or nothing: the one of the settings."
+    model: str | None = bases.optional(
+        "Of the endpoint; `rayapp` or nothing: the one of the settings."
     )
     messages: Annotated[tuple[TurnMessage, ...], Field(min_length=1)] = Field(
         max_length=MOST_MESSAGES,
         description="All so far, the newest last.",
         json_schema_extra={"minItems": 1},
     )
-    user: str | None = Field(
-        None, description="The conversation, where no `X-Conversation-Id` names it."
-    )
-    stream: bases.Flag | None = Field(None, description="Server-sent events as the model answers.")
-    tools: tuple[dict[str, Any], ...] | None = Field(
-        None, description="Functions; those are left out that memory makes needless."
+    user: str | None = bases.optional("The conversation, where no `X-Conversation-Id` names it.")
+    stream: bases.Flag | None = bases.optional("Server-sent events as the model answers.")
+    tools: tuple[dict[str, Any], ...] | None = bases.optional(
+        "Functions; those are left out that memory makes needless."
     )
 
 
@@ -50,7 +48,7 @@ class ProtocolErrorBody(bases.Answer):
     message: str = Field(description="One sentence that says what to do.")
     type: str = Field(description="The code again.")
     code: str = Field(description="Stable name; the table of codes is in the description.")
-    param: str | None = Field(None, description="The field that was refused.")
+    param: str | None = bases.optional("The field that was refused.")
 
 
 class ProtocolError(bases.Answer):
@@ -101,7 +99,7 @@ class EmbeddingsBody(bases.Lenient):
         Field(min_length=1, max_length=MOST_TEXTS),
         WithJsonSchema({"anyOf": [_TEXT, _TEXTS]}),
     ] = Field(description="A text, or a list of texts.")
-    model: str | None = Field(None, description="Not read: there is one embedder.")
+    model: str | None = bases.optional("Not read: there is one embedder.")
     encoding_format: Literal["float", "base64"] = Field(
         "float", description="Numbers, or float32 little-endian in base64."
     )

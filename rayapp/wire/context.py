@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from rayapp.memory.rules.lifecycle import success_estimate
-from rayapp.memory.tiers import tier_name
 from rayapp.wire import bases
-from rayapp.wire.memories import preview
 
 if TYPE_CHECKING:  # programs that only have the client need not hold what these import
-    from rayapp.assistant.records import AssistantContext, ColdStart, GatingDecision, Intents
-    from rayapp.graphs.records import ContextInsights, PastExperience
+    from rayapp.assistant.records import AssistantContext, ColdStart, GatingDecision
+    from rayapp.graphs.records import ContextInsights
     from rayapp.inference.ports import Role
 
 # Of a conversation, far more than topic continuity looks at.
@@ -105,9 +102,9 @@ class MessageBody(bases.Lenient):
 class InsightsBody(bases.Strict):
     """A question, and the conversation it comes from."""
 
-    aliases: ClassVar = {"conversationId": "conversation_id", "recentMessages": "recent_messages"}
+    aliases: ClassVar = bases.camel("conversation_id", "recent_messages")
     query: str = Field(min_length=1, description="The question, in any language.")
-    conversation_id: bases.Name | None = Field(None, description="For continuity and repetition.")
+    conversation_id: bases.Name | None = bases.optional("For continuity and repetition.")
     recent_messages: Annotated[tuple[str | MessageBody, ...], Field(max_length=MAX_RECENT)] = Field(
         (), description="The last messages, oldest first: texts, or objects with `content`."
     )
@@ -125,33 +122,29 @@ class PrefetchBody(bases.Lenient):
     """A question, the conversation it comes from, and how much context there is room for."""
 
     aliases: ClassVar = {
-        "conversationId": "conversation_id",
-        "messageId": "message_id",
-        "recentMessages": "recent_messages",
-        "hasDocuments": "has_documents",
+        **bases.camel("conversation_id", "message_id", "recent_messages", "has_documents"),
         "includeDataGov": "include_datagov",
-        "tokenBudget": "token_budget",
-        "includeContext": "include_context",
+        **bases.camel("token_budget", "include_context"),
     }
     query: str = Field(min_length=1, description="The question, in any language.")
-    conversation_id: bases.Name | None = Field(
-        None, description="For continuity and repetition; kept in the receipt."
+    conversation_id: bases.Name | None = bases.optional(
+        "For continuity and repetition; kept in the receipt."
     )
-    message_id: bases.Name | None = Field(None, description="Of the answer that this is for.")
+    message_id: bases.Name | None = bases.optional("Of the answer that this is for.")
     recent_messages: Messages = Field(
         (), description="The last messages, oldest first; a text alone is the user's."
     )
     has_documents: bases.Flag = Field(
         False, description="Documents stand beside the question: fewer memories are searched for."
     )
-    include_datagov: bases.Flag | None = Field(
-        None, description="Also search open data; when absent, the words of the question decide."
+    include_datagov: bases.Flag | None = bases.optional(
+        "Also search open data; when absent, the words of the question decide."
     )
-    token_budget: Annotated[bases.Whole, Field(gt=0, le=MAX_BUDGET)] | None = Field(
-        None, description="Tokens of the whole block; context.token_budget when absent."
+    token_budget: Annotated[bases.Whole, Field(gt=0, le=MAX_BUDGET)] | None = bases.optional(
+        "Tokens of the whole block; context.token_budget when absent."
     )
-    limit: Annotated[bases.Whole, Field(ge=1, le=bases.MAX_PAGE)] | None = Field(
-        None, description="Hits to search for, search.max_limit at most; estimated when absent."
+    limit: Annotated[bases.Whole, Field(ge=1, le=bases.MAX_PAGE)] | None = bases.optional(
+        "Hits to search for, search.max_limit at most; estimated when absent."
     )
     include_context: bases.Flag = Field(False, description="Answer with the text block.")
     tools: ToolNames = Field((), description="Names of the tools offered in this turn.")
@@ -160,14 +153,14 @@ class PrefetchBody(bases.Lenient):
 class ColdStartBody(bases.Lenient):
     """The conversation that begins."""
 
-    aliases: ClassVar = {"conversationId": "conversation_id"}
-    conversation_id: bases.Name | None = Field(None, description="Kept in the receipt.")
+    aliases: ClassVar = bases.camel("conversation_id")
+    conversation_id: bases.Name | None = bases.optional("Kept in the receipt.")
 
 
 class InsightConcept(bases.Answer):
     """A concept of the question."""
 
-    concept_id: str
+    concept_id: str = bases.path("key")
     label: str
     type: str
 
@@ -175,8 +168,8 @@ class InsightConcept(bases.Answer):
 class TierAdviceView(bases.Answer):
     """How well these concepts were answered in a tier; every tier is searched all the same."""
 
-    tier: str
-    wilson_score: float
+    tier: bases.TierWord
+    wilson_score: float = bases.path("wilson")
     uses: int
     advised: bool
 
@@ -184,33 +177,18 @@ class TierAdviceView(bases.Answer):
 class ExperienceView(bases.Answer):
     """A memory that helped or failed before, and what is known of why."""
 
-    memory_id: str
-    tier: str
-    content: str
-    text_preview: str
+    memory_id: str = bases.path("item.memory_id")
+    tier: bases.TierWord = bases.path("item.tier")
+    content: str = bases.path("item.text")
+    text_preview: bases.Preview = bases.path("item.text")
     outcome: str
     concept: str
     reason: str
-    uses: int
-    success_rate: float
-    wilson_score: float
-    success_estimate: bases.EstimateView
+    uses: int = bases.path("item.stats.uses")
+    success_rate: float = bases.path("item.stats.success_rate")
+    wilson_score: float = bases.path("item.stats.wilson_score")
+    success_estimate: bases.Estimate = bases.path("item.stats")
     at: datetime
-
-    @classmethod
-    def from_experience(cls, one: PastExperience, documents: bool) -> Self:
-        item, stats = one.item, one.item.stats
-        return cls.of(
-            one,
-            memory_id=item.memory_id,
-            tier=tier_name(item.tier, documents),
-            content=item.text,
-            text_preview=preview(item.text),
-            uses=stats.uses,
-            success_rate=stats.success_rate,
-            wilson_score=stats.wilson_score,
-            success_estimate=success_estimate(stats.success_count, stats.uses),
-        )
 
 
 class ActionAdviceView(bases.Answer):
@@ -220,7 +198,7 @@ class ActionAdviceView(bases.Answer):
     context_type: str
     uses: int
     success_rate: float
-    wilson_score: float
+    wilson_score: float = bases.path("wilson")
     advice: str
 
 
@@ -228,9 +206,9 @@ class SolutionView(bases.Answer):
     """The memory that solved this problem before."""
 
     memory_id: str
-    tier: str
-    content: str
-    wilson_score: float
+    tier: bases.TierWord
+    content: str = bases.path("text")
+    wilson_score: float = bases.path("stats.wilson_score")
 
 
 class InsightsAnswer(bases.Success):
@@ -242,55 +220,32 @@ class InsightsAnswer(bases.Success):
     concepts: tuple[InsightConcept, ...]
     active_concepts: tuple[str, ...]
     matched_concepts: tuple[str, ...] = Field(description="Those that a graph knows.")
-    tier_recommendations: tuple[TierAdviceView, ...]
-    relevant_patterns: tuple[ExperienceView, ...]
-    past_failures: tuple[ExperienceView, ...]
-    action_stats: tuple[ActionAdviceView, ...]
-    topic_continuity: tuple[str, ...]
-    repeated_question: str | None
+    tier_recommendations: tuple[TierAdviceView, ...] = bases.path("tiers")
+    relevant_patterns: tuple[ExperienceView, ...] = bases.path("patterns")
+    past_failures: tuple[ExperienceView, ...] = bases.path("failures")
+    action_stats: tuple[ActionAdviceView, ...] = bases.path("actions")
+    topic_continuity: tuple[str, ...] = bases.path("continuity")
+    repeated_question: str | None = bases.path("repeated")
     known_solution: SolutionView | None
     directives: tuple[str, ...]
     meta: bases.BuiltIn
 
     @classmethod
     def from_insights(cls, found: ContextInsights, documents: bool) -> Self:
-        known = found.known_solution
         return cls.of(
             found,
-            concepts=tuple(InsightConcept.of(one, concept_id=one.key) for one in found.concepts),
+            documents,
             active_concepts=tuple(one.label for one in found.concepts),
             matched_concepts=tuple(one.label for one in found.matched),
-            tier_recommendations=tuple(
-                TierAdviceView.of(one, tier=tier_name(one.tier, documents), wilson_score=one.wilson)
-                for one in found.tiers
-            ),
-            relevant_patterns=tuple(
-                ExperienceView.from_experience(one, documents) for one in found.patterns
-            ),
-            past_failures=tuple(
-                ExperienceView.from_experience(one, documents) for one in found.failures
-            ),
-            action_stats=tuple(
-                ActionAdviceView.of(one, wilson_score=one.wilson) for one in found.actions
-            ),
-            topic_continuity=found.continuity,
-            repeated_question=found.repeated,
-            known_solution=known
-            and SolutionView.of(
-                known,
-                tier=tier_name(known.tier, documents),
-                content=known.text,
-                wilson_score=known.stats.wilson_score,
-            ),
-            meta=bases.BuiltIn.of(found),
+            meta=found,
         )
 
 
 class TraceView(bases.Answer):
     """The reason as a sentence in both languages."""
 
-    he: str
-    en: str
+    he: str = bases.path("trace_he")
+    en: str = bases.path("trace_en")
 
 
 class GatingView(bases.Answer):
@@ -299,27 +254,23 @@ class GatingView(bases.Answer):
     allowed_tools: tuple[str, ...] | None = Field(
         description="Of the tools that the request names; null: it names none."
     )
-    reduced_count: int
-    reason_code: str
+    reduced_count: int = bases.path("reduced")
+    reason_code: str = bases.path("reason")
     trace_explanation: TraceView
 
     @classmethod
     def from_decision(cls, decision: GatingDecision) -> Self:
         """An empty list would be read as "none may be called" where no tools were named."""
         named = bool(decision.allowed) or decision.reduced > 0
-        return cls(
-            allowed_tools=decision.allowed if named else None,
-            reduced_count=decision.reduced,
-            reason_code=decision.reason,
-            trace_explanation=TraceView(he=decision.trace_he, en=decision.trace_en),
-        )
+        allowed = decision.allowed if named else None
+        return cls.of(decision, allowed_tools=allowed, trace_explanation=decision)
 
 
 class CommandView(bases.Answer):
     """What the message ordered of memory, and what became of it."""
 
-    kind: str
-    text: str
+    kind: str = bases.path("command.kind")
+    text: str = bases.path("command.text")
     status: str = Field(
         description="stored, known, removed, listed, not_found, ambiguous (nothing was done) or "
         "refused."
@@ -346,17 +297,6 @@ class IntentsView(bases.Answer):
         description="To be shown with the answer: medical, financial, legal."
     )
 
-    @classmethod
-    def from_intents(cls, found: Intents) -> Self:
-        return cls.of(
-            found,
-            commands=tuple(
-                CommandView.of(one, kind=one.command.kind, text=one.command.text)
-                for one in found.commands
-            ),
-            disclaimers=tuple(map(DisclaimerView.of, found.disclaimers)),
-        )
-
 
 class TaskView(bases.Answer):
     """What kind of turn the question is."""
@@ -374,26 +314,19 @@ class _BesideText(bases.Success):
     `receipt_id` is what outcomes and MEM marks refer to.
     """
 
-    etag: str = Field(description="Of the stable part; also the header `ETag`.")
+    etag: str = bases.path("block.etag", description="Of the stable part; also the header `ETag`.")
     receipt_id: str | None
-    tokens: int
-    left_out: tuple[str, ...] = Field(description="Memories that did not fit into the budget.")
+    tokens: int = bases.path("block.tokens")
+    left_out: tuple[str, ...] = bases.path(
+        "block.left_out", description="Memories that did not fit into the budget."
+    )
     task: TaskView
     gating: GatingView
     intents: IntentsView
 
     @classmethod
     def from_context(cls, found: AssistantContext, **others: Any) -> Self:
-        return cls.of(
-            found.block,
-            receipt_id=found.receipt_id,
-            task=found.task,
-            gating=GatingView.from_decision(found.gating),
-            intents=IntentsView.from_intents(found.intents),
-            confidence=found.confidence,
-            degraded=found.degraded,
-            **others,
-        )
+        return cls.of(found, gating=GatingView.from_decision(found.gating), **others)
 
 
 class ContextAnswer(_BesideText):
@@ -434,8 +367,8 @@ class ColdMemory(bases.Answer):
 
     position: int
     memory_id: str
-    tier: str
-    content: str
+    tier: bases.TierWord
+    content: str = bases.path("text")
 
 
 class ColdStartAnswer(bases.Success):
@@ -450,9 +383,7 @@ class ColdStartAnswer(bases.Success):
     @classmethod
     def from_start(cls, found: ColdStart, documents: bool, took_ms: float) -> Self:
         memories = tuple(
-            ColdMemory.of(
-                item, position=place, tier=tier_name(item.tier, documents), content=item.text
-            )
+            ColdMemory.of(item, documents, position=place)
             for place, item in enumerate(found.items, start=1)
         )
         meta = bases.BuiltIn(built_ms=took_ms)

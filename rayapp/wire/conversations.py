@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from rayapp.memory.tiers import tier_name
 from rayapp.wire import bases
-from rayapp.wire.memories import preview
 
 if TYPE_CHECKING:
     from rayapp.assistant.history.service import ConversationPage, Exported, Switched, TurnPage
@@ -28,9 +26,9 @@ class ConversationsQuery(bases.Lenient):
 
     aliases: ClassVar = {"q": "query"}
     limit: int = Field(PAGE, ge=1, le=bases.MAX_PAGE, description="Newest first.")
-    cursor: str | None = Field(None, description="`next_cursor` of the page before.")
-    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)] | None = Field(
-        None, description="Only those of which one turn has all these words; without a cursor."
+    cursor: str | None = bases.optional("`next_cursor` of the page before.")
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)] | None = bases.optional(
+        "Only those of which one turn has all these words; without a cursor."
     )
 
 
@@ -40,15 +38,15 @@ class MessagesQuery(bases.Lenient):
     limit: int = Field(
         RESTORED, ge=1, le=MOST_MESSAGES, description="The newest; a turn is never cut in two."
     )
-    cursor: str | None = Field(None, description="`next_cursor`: the messages before those.")
+    cursor: str | None = bases.optional("`next_cursor`: the messages before those.")
 
 
 class SwitchBody(bases.Lenient, bases.Keyed):
     """Where the user goes."""
 
-    aliases: ClassVar = {"conversationId": "conversation_id"}
-    conversation_id: bases.Name | None = Field(
-        None, description="The conversation that is open from now on; absent: none is."
+    aliases: ClassVar = bases.camel("conversation_id")
+    conversation_id: bases.Name | None = bases.optional(
+        "The conversation that is open from now on; absent: none is."
     )
 
 
@@ -67,8 +65,8 @@ class ConversationView(bases.Answer):
     title: str
     titled_by: Literal["words", "model", "person"]
     created_at: datetime
-    updated_at: datetime = Field(description="Of its newest turn.")
-    turns: int
+    updated_at: datetime = bases.path("last_at", description="Of its newest turn.")
+    turns: int = bases.path("exchanges")
     message_count: int
     active: bool
     match: str | None = bases.Absent
@@ -77,11 +75,9 @@ class ConversationView(bases.Answer):
     def from_row(cls, row: Conversation, active: str | None, found: KeptTurn | None = None) -> Self:
         return cls.of(
             row,
-            updated_at=row.last_at,
-            turns=row.exchanges,
             message_count=2 * row.exchanges,
             active=row.conversation_id == active,
-            match=preview(f"{found.question} {found.answer}".strip()) if found else None,
+            match=bases.preview(f"{found.question} {found.answer}".strip()) if found else None,
         )
 
 
@@ -107,7 +103,7 @@ class CitedMemory(bases.Answer):
     """A memory that the answer was given with."""
 
     memory_id: str
-    tier: str
+    tier: bases.TierWord
     position: int
 
 
@@ -145,27 +141,21 @@ class StoredMessage(bases.Answer):
     @classmethod
     def pair(cls, turn: KeptTurn, score: int | None, documents: bool) -> tuple[Self, Self]:
         """The question and its answer."""
-        said: dict[str, Any] = {
-            "message_id": turn.message_id,
-            "at": turn.at,
-            "edited_at": turn.edited_at,
-        }
         gone = turn.erased
-        asked = cls(role="user", content=None if gone else turn.question, **said)
-        answered = cls(
+        asked = cls(
+            role="user",
+            content=None if gone else turn.question,
+            message_id=turn.message_id,
+            at=turn.at,
+            edited_at=turn.edited_at,
+        )
+        answered = cls.of(
+            turn,
+            documents,
             role="assistant",
             content=None if gone else turn.answer,
-            model=turn.model,
-            tools=turn.tools,
-            tool_runs=tuple(map(ToolRunView.of, turn.runs)) or None,
-            citations=tuple(
-                CitedMemory.of(one, tier=tier_name(one.tier, documents)) for one in turn.citations
-            ),
-            receipt_id=turn.receipt_id,
-            memory_id=turn.memory_id,
+            tool_runs=turn.runs or None,
             score=score,
-            feedback=turn.feedback,
-            **said,
         )
         return asked, answered
 
@@ -239,7 +229,7 @@ class LearnedView(bases.Answer):
     """A memory that was stored or learned in the conversation."""
 
     memory_id: str
-    tier: str
+    tier: bases.TierWord
     text: str
     status: str
     tags: tuple[str, ...]
@@ -259,9 +249,7 @@ class ConversationExport(bases.Success):
         row = found.page.conversation
         return cls.of(
             found,
+            documents,
             conversation=ConversationView.from_row(row, None),
             messages=_messages(found.page, documents),
-            memories=tuple(
-                LearnedView.of(one, tier=tier_name(one.tier, documents)) for one in found.memories
-            ),
         )

@@ -13,7 +13,6 @@ from rayapp.memory.rules.lifecycle import DEFAULT_REASON, PREFIX, hidden_reason
 from rayapp.memory.tiers import tier_name
 from rayapp.portability.rules.kinds import Part
 from rayapp.wire import bases
-from rayapp.wire.memories import preview
 
 if TYPE_CHECKING:  # programs that only have the client need not hold what this imports
     from rayapp.portability.ports import Certificate
@@ -25,9 +24,9 @@ MAX_GHOST_REASON = bases.MAX_REASON_CHARS - len(PREFIX)
 class GhostBody(bases.Lenient, bases.Keyed):
     """A memory to hide."""
 
-    aliases: ClassVar = {"memoryId": "memory_id"}
+    aliases: ClassVar = bases.camel("memory_id")
     memory_id: bases.MemoryId = Field(description="Id of the memory.")
-    tier: bases.TierName | None = Field(None, description="Where the caller saw it; not needed.")
+    tier: bases.TierName | None = bases.optional("Where the caller saw it; not needed.")
     reason: Annotated[str, Field(min_length=1, max_length=MAX_GHOST_REASON)] = Field(
         DEFAULT_REASON, description="Kept with the memory."
     )
@@ -36,7 +35,7 @@ class GhostBody(bases.Lenient, bases.Keyed):
 class UnhideBody(bases.Lenient, bases.Keyed):
     """A hidden memory to show again."""
 
-    aliases: ClassVar = {"memoryId": "memory_id"}
+    aliases: ClassVar = bases.camel("memory_id")
     memory_id: bases.MemoryId = Field(description="Id of the memory.")
 
 
@@ -49,25 +48,19 @@ class GhostQuery(bases.Lenient):
 class GhostView(bases.Answer):
     """A hidden memory. It stays hidden until it is shown again, so nothing expires."""
 
-    memoryId: str
+    memoryId: str = bases.path("memory_id")
     memory_id: str
-    tier: str
+    tier: bases.TierWord
     hidden_at: datetime = Field(alias="ghostedAt")
     reason: str
     expires_at: None = Field(None, alias="expiresAt")
-    preview: str
+    preview: bases.Preview = bases.path("text")
 
     @classmethod
     def from_item(cls, item: MemoryItem, documents: bool) -> Self:
-        """`documents`: the caller's name of the books tier."""
-        return cls(
-            memoryId=item.memory_id,
-            memory_id=item.memory_id,
-            tier=tier_name(item.tier, documents),
-            hidden_at=item.archived_at or item.updated_at,
-            reason=hidden_reason(item) or "",
-            preview=preview(item.text),
-        )
+        hidden_at = item.archived_at or item.updated_at
+        reason = hidden_reason(item) or ""
+        return cls.of(item, documents, hidden_at=hidden_at, reason=reason, expires_at=None)
 
 
 class GhostsAnswer(bases.Success):
@@ -116,19 +109,14 @@ class DataStatsAnswer(bases.Answer):
     working: TierCounts
     history: TierCounts
     patterns: TierCounts
-    books: TierCounts | None = Field(
-        None, exclude_if=bases.is_none, description="Books, where they have their own name."
-    )
-    documents: TierCounts | None = Field(
-        None, exclude_if=bases.is_none, description="Books by the first client's name."
-    )
+    books: TierCounts | None = bases.absent("Books, where they have their own name.")
+    documents: TierCounts | None = bases.absent("Books by the first client's name.")
     sessions: RowCount
     knowledge_graph: GraphCounts
     degraded: tuple[str, ...] = ()
 
     @classmethod
     def from_counts(cls, counts: UserCounts, documents: bool) -> Self:
-        """`documents`: the caller's name of the books tier."""
         tiers = {tier_name(tier, documents): counts.tiers[tier] for tier in CLEARED_TIERS.values()}
         sessions = {"count": counts.rows.sessions}
         return cls.model_validate({**tiers, "sessions": sessions, "knowledge_graph": counts.rows})
@@ -150,20 +138,16 @@ class ClearedPart(bases.Answer):
     """What became of one kind."""
 
     target: str
-    deleted_count: int
-    remaining: int
+    deleted_count: int = bases.path("deleted")
+    remaining: int = bases.path("left")
     error: str | None = Field(description="Why it could not be cleared.")
 
     @classmethod
     def from_cleared(cls, cleared: Cleared, documents: bool) -> Self:
-        """`documents`: the caller's name of the books tier."""
         tier = CLEARED_TIERS.get(cleared.target)
-        return cls(
-            target=cleared.target.value if tier is None else tier_name(tier, documents),
-            deleted_count=cleared.deleted,
-            remaining=cleared.left,
-            error=cleared.error.message if cleared.error else None,
-        )
+        target = cleared.target.value if tier is None else tier_name(tier, documents)
+        error = cleared.error.message if cleared.error else None
+        return cls.of(cleared, target=target, error=error)
 
 
 class ClearAnswer(bases.Written):
@@ -180,13 +164,11 @@ class ClearAnswer(bases.Written):
 
     @classmethod
     def from_cleared(cls, cleared: Cleared, documents: bool) -> Self:
-        """`documents`: the caller's name of the books tier."""
         part = ClearedPart.from_cleared(cleared, documents)
         return cls._of((part,), part.target, cleared.at)
 
     @classmethod
     def from_parts(cls, cleared: Sequence[Cleared], documents: bool) -> Self:
-        """`documents`: the caller's name of the books tier."""
         parts = tuple(ClearedPart.from_cleared(one, documents) for one in cleared)
         return cls._of(parts, ALL, cleared[-1].at)
 
@@ -248,5 +230,4 @@ class ErasedAnswer(bases.Success):
             message = f"Everything of the {found.part} is erased."
         if not found.complete:
             message = "A part is left: send the same request again until complete is true."
-        view = CertificateView.of(found)
-        return cls(complete=found.complete, certificate=view, message=message)
+        return cls(complete=found.complete, certificate=found, message=message)

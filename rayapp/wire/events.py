@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from rayapp.wire.bases import Absent, Answer, Strict
+from rayapp.wire.bases import Absent, Answer, Strict, optional
 
 # Kinds of `rayapp.admin.ports.StreamKind`.
 EventName = Literal[
@@ -36,8 +36,8 @@ class EventsQuery(Strict):
     """Query fields of the event stream."""
 
     aliases: ClassVar = {"lastEventId": "last_event_id", "kinds": "types"}
-    types: Annotated[tuple[EventName, ...], BeforeValidator(_names)] | None = Field(
-        None, description="Which events, joined by commas; all that you may see when absent."
+    types: Annotated[tuple[EventName, ...], BeforeValidator(_names)] | None = optional(
+        "Which events, joined by commas; all that you may see when absent."
     )
     last_event_id: str | None = Field(
         None,

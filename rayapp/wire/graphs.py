@@ -4,19 +4,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from rayapp.graphs.ports import GraphMode
-from rayapp.graphs.records import ActionRow, ConceptDefinition, Counters, GraphNodeView, PathView
+from rayapp.graphs.records import ActionRow, ConceptDefinition, Counters, PathView
 from rayapp.graphs.rules import views
 from rayapp.graphs.rules.listing import ListedConcept
 from rayapp.graphs.rules.routing import action_success_rate, success_rate, wilson_of
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.rules.lifecycle import success_estimate
-from rayapp.memory.tiers import Tier, tier_name
+from rayapp.memory.tiers import tier_name
 from rayapp.wire import bases
 from rayapp.wire.learning import OutcomeName
-from rayapp.wire.memories import preview
 
 # Client contract: backfill, previews, rollups.
 MAX_BACKFILL = 2_000
@@ -32,8 +30,11 @@ Kind = Literal["routing", "content", "action"]
 ConceptName = Annotated[str, Field(min_length=1, max_length=bases.MAX_CONCEPT_CHARS)]
 
 
-def _named(tier: Tier | None, documents: bool) -> str | None:
-    return tier_name(tier, documents) if tier else None
+def _shortened(text: str) -> str:
+    return bases.preview(text, PREVIEW_CHARS)
+
+
+Preview = Annotated[str, BeforeValidator(_shortened)]
 
 
 class GraphQuery(bases.Lenient):
@@ -71,7 +72,7 @@ class RollupQuery(bases.Lenient):
     """Query fields of the action statistics."""
 
     limit: int = Field(50, ge=1, le=bases.MAX_PAGE, description="Rows in the answer.")
-    context_type: bases.Name | None = Field(None, description="Only this context type.")
+    context_type: bases.Name | None = bases.optional("Only this context type.")
     include_tiers: bool = Field(True, description="Also one row per tier.")
 
 
@@ -99,16 +100,11 @@ class NodeView(bases.Answer):
     type: Kind
     score: float
     usage: int
-    connection_count: int = Field(alias="connectionCount")
+    connection_count: int = bases.path("connections", alias="connectionCount")
     success_rate: float
-    best_collection: str | None
+    best_collection: bases.TierWord | None = bases.path("best_tier")
     created_at: datetime | None
     last_used: datetime | None
-
-    @classmethod
-    def from_node(cls, node: GraphNodeView, documents: bool) -> Self:
-        best = _named(node.best_tier, documents)
-        return cls.of(node, connection_count=node.connections, best_collection=best)
 
 
 class EdgeView(bases.Answer):
@@ -158,8 +154,8 @@ class TierRateView(CountersView):
 class ConceptOutcomes(bases.Answer):
     """Outcomes under the names of the first client."""
 
-    positive: int
-    negative: int
+    positive: int = bases.path("worked")
+    negative: int = bases.path("failed")
     partial: int
     unknown: int
 
@@ -167,8 +163,8 @@ class ConceptOutcomes(bases.Answer):
 class KgConceptView(bases.Answer):
     """A concept of either graph; `uses` and `usage_count` are the same."""
 
-    concept_id: str
-    concept: str
+    concept_id: str = bases.path("key")
+    concept: str = bases.path("label")
     label: str
     type: Literal["routing", "content"]
     source: GraphMode
@@ -178,10 +174,10 @@ class KgConceptView(bases.Answer):
     uses: int
     usage_count: int
     mentions: int
-    best_collection: str | None
+    best_collection: bases.TierWord | None
     tier_stats: dict[str, TierRateView]
     outcomes: ConceptOutcomes
-    related_concepts: tuple[str, ...]
+    related_concepts: tuple[str, ...] = bases.path("related")
     created_at: datetime | None
     last_used: datetime | None
 
@@ -192,22 +188,18 @@ class KgConceptView(bases.Answer):
         best = next(iter(views.best_tiers(one.row)), None) if one.row else None
         return cls.of(
             one,
-            concept_id=one.key,
-            concept=one.label,
+            documents,
             type="routing" if one.source == "routing" else "content",
             wilson_score=wilson_of(counters),
             success_rate=success_rate(counters),
             uses=uses,
             usage_count=uses,
-            best_collection=_named(best, documents),
+            best_collection=best,
             tier_stats={
                 tier_name(tier, documents): TierRateView.from_counters(found, success_rate(found))
                 for tier, found in tiers.items()
             },
-            outcomes=ConceptOutcomes.of(
-                counters, positive=counters.worked, negative=counters.failed
-            ),
-            related_concepts=one.related,
+            outcomes=counters,
         )
 
 
@@ -218,18 +210,13 @@ class KgActionView(bases.Answer):
     context_type: str
     success_rate: float
     wilson_score: float
-    uses: int
-    last_used: datetime
+    uses: int = bases.path("counters.uses")
+    last_used: datetime = bases.path("last_used_at")
 
     @classmethod
     def from_total(cls, one: views.ActionTotal) -> Self:
-        return cls.of(
-            one,
-            success_rate=action_success_rate(one.counters),
-            wilson_score=wilson_of(one.counters),
-            uses=one.counters.uses,
-            last_used=one.last_used_at,
-        )
+        rate = action_success_rate(one.counters)
+        return cls.of(one, success_rate=rate, wilson_score=wilson_of(one.counters))
 
 
 class KgMeta(bases.BuiltIn):
@@ -336,8 +323,8 @@ class DefinitionStats(bases.Answer):
 class RelatedEdge(bases.Answer):
     """A co-occurrence with another concept."""
 
-    source_id: str
-    target_id: str
+    source_id: str = bases.path("source")
+    target_id: str = bases.path("target")
     relation: str
     weight: float
 
@@ -346,17 +333,9 @@ class RelatedMemory(bases.Answer):
     """A memory that carries the concept."""
 
     memory_id: str
-    tier: str
-    text_preview: str
+    tier: bases.TierWord
+    text_preview: Preview = bases.path("text")
     updated_at: datetime
-
-    @classmethod
-    def from_item(cls, item: MemoryItem, documents: bool) -> Self:
-        return cls.of(
-            item,
-            tier=tier_name(item.tier, documents),
-            text_preview=preview(item.text, PREVIEW_CHARS),
-        )
 
 
 class RelatedView(bases.Answer):
@@ -377,9 +356,9 @@ class DefinitionBody(bases.Answer):
 class CollectionBreakdown(bases.Answer):
     """Outcomes of a concept in one tier."""
 
-    successes: int
-    failures: int
-    total: int
+    successes: int = bases.path("worked")
+    failures: int = bases.path("failed")
+    total: int = bases.path("uses")
 
 
 class TogetherView(bases.Answer):
@@ -398,48 +377,34 @@ class DefinitionAnswer(bases.Success):
 
     concept: ConceptRef
     definition: DefinitionBody
-    best_collection: str | None
+    best_collection: bases.TierWord | None = bases.path("best_tier")
     success_rate: float
     usage_count: int
-    total_searches: int
-    outcome_breakdown: OutcomeBreakdown
+    total_searches: int = bases.path("counters.uses")
+    outcome_breakdown: OutcomeBreakdown = bases.path("counters")
     collections_breakdown: dict[str, CollectionBreakdown]
     related_concepts: tuple[str, ...]
     related_concepts_with_stats: tuple[TogetherView, ...]
-    created_at: datetime | None
-    last_used: datetime | None
+    created_at: datetime | None = bases.path("first_seen_at")
+    last_used: datetime | None = bases.path("last_seen_at")
     meta: bases.BuiltIn
 
     @classmethod
     def from_definition(cls, found: ConceptDefinition, documents: bool, built_ms: float) -> Self:
         """The contract's nested shape, and beside it what the first client's picture looks for."""
-        whole = views.concept_total(found)
-        counters, together = whole.counters, _together(found)
-        related = RelatedView(
-            edges=tuple(
-                RelatedEdge.of(one, source_id=one.source, target_id=one.target)
-                for one in found.edges
-            ),
-            memories=tuple(RelatedMemory.from_item(one, documents) for one in found.memories),
-        )
-        return cls(
+        whole, together = views.concept_total(found), _together(found)
+        related = RelatedView.of(found, documents)
+        return cls.of(
+            whole,
+            documents,
             concept=ConceptRef(id=found.concept.key, label=found.concept.label, type=whole.kind),
             definition=DefinitionBody(stats=_definition_stats(found, whole), related=related),
-            best_collection=_named(whole.best_tier, documents),
-            success_rate=whole.success_rate,
-            usage_count=counters.uses or (found.node.mentions if found.node else 0),
-            total_searches=counters.uses,
-            outcome_breakdown=OutcomeBreakdown.of(counters),
+            usage_count=whole.counters.uses or (found.node.mentions if found.node else 0),
             collections_breakdown={
-                tier_name(tier, documents): CollectionBreakdown(
-                    successes=one.worked, failures=one.failed, total=one.uses
-                )
-                for tier, one in whole.tiers.items()
+                tier_name(tier, documents): one for tier, one in whole.tiers.items()
             },
             related_concepts=tuple(one.concept for one in together),
             related_concepts_with_stats=together,
-            created_at=whole.first_seen_at,
-            last_used=whole.last_seen_at,
             meta=bases.BuiltIn(built_ms=built_ms),
         )
 
@@ -563,27 +528,24 @@ class PatternView(bases.Outcomes):
 
     memory_id: str
     summary: str
-    text_preview: str
+    text_preview: Preview
     uses: int
     success_rate: float
-    success_estimate: bases.EstimateView
-    wilson_score: float = Field(description=bases.SHOWN_WILSON)
+    success_estimate: bases.Estimate
+    wilson_score: bases.ShownWilson = Field(description=bases.SHOWN_WILSON)
     score: float
     updated_at: datetime
 
     @classmethod
     def from_item(cls, item: MemoryItem) -> Self:
-        stats = item.stats
-        estimate = success_estimate(stats.success_count, stats.uses)
         return cls.of(
-            stats,
+            item.stats,
             memory_id=item.memory_id,
-            summary=item.summary or preview(item.text, PREVIEW_CHARS),
-            text_preview=preview(item.text, PREVIEW_CHARS),
-            success_estimate=estimate,
-            wilson_score=estimate.value,
+            summary=item.summary or _shortened(item.text),
+            text_preview=item.text,
+            success_estimate=item.stats,
+            wilson_score=item.stats,
             updated_at=item.updated_at,
-            **bases.Outcomes.in_stats(stats),
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from rayapp.memory.tiers import DATAGOV_TIERS, Tier, tier_name
+from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.wire import bases
 from rayapp.wire.context import MAX_BUDGET, GatingView, IntentsView, TurnMessage, one_per_message
 from rayapp.wire.learning import MAX_SCORES, SkippedView
@@ -16,7 +16,6 @@ from rayapp.wire.search import Sort, TierList
 
 if TYPE_CHECKING:
     from rayapp.assistant.records import PendingFeedback
-    from rayapp.search.requests import Hit
 
 # Characters of `preview` (client contract).
 PREVIEW_CHARS = 150
@@ -92,26 +91,26 @@ class HookContextQuery(bases.Lenient):
     aliases: ClassVar = {"sortBy": "sort_by", "tier": "tiers", "conversationId": "conversation_id"}
     query: HookQuestion = Field(description="The question, in any language.")
     limit: HookLimit = Field(DEFAULT_HITS, description=f"Hits, {MOST_HITS} at most.")
-    tiers: HookTiers | None = Field(None, description="Of the five core tiers; all when absent.")
-    sort_by: Sort | None = Field(None, description="Order; the recipe's when absent.")
-    conversation_id: bases.Name | None = Field(
-        None, description="Kept in the receipt; `scoring_required` is about it."
+    tiers: HookTiers | None = bases.optional("Of the five core tiers; all when absent.")
+    sort_by: Sort | None = bases.optional("Order; the recipe's when absent.")
+    conversation_id: bases.Name | None = bases.optional(
+        "Kept in the receipt; `scoring_required` is about it."
     )
 
 
 class ToolRunBody(bases.Lenient):
     """One call of a tool in this turn, as the program around the model saw it."""
 
-    aliases: ClassVar = {"runId": "run_id", "errorType": "error_type", "latencyMs": "latency_ms"}
+    aliases: ClassVar = bases.camel("run_id", "error_type", "latency_ms")
     name: Annotated[str, Field(min_length=1, max_length=200)] = Field(description="Of the tool.")
-    run_id: bases.Name | None = Field(None, description="Of this call.")
+    run_id: bases.Name | None = bases.optional("Of this call.")
     ok: bases.Flag = Field(True, description="It answered.")
     timeout: bases.Flag = Field(False, description="It was too late; that is no answer.")
-    error_type: Annotated[str, Field(max_length=MAX_ERROR_CHARS)] | None = Field(
-        None, description="What went wrong, in a word."
+    error_type: Annotated[str, Field(max_length=MAX_ERROR_CHARS)] | None = bases.optional(
+        "What went wrong, in a word."
     )
-    latency_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
-        None, description="How long it took."
+    latency_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = bases.optional(
+        "How long it took."
     )
 
     @model_validator(mode="before")
@@ -127,13 +126,9 @@ class ExchangeBody(bases.Lenient):
     """The messages so far, the newest last."""
 
     aliases: ClassVar = {
-        "conversationId": "conversation_id",
-        "messageId": "message_id",
-        "tokenBudget": "token_budget",
-        "toolsCalled": "tools_called",
-        "toolRuns": "tool_runs",
+        **bases.camel("conversation_id", "message_id", "token_budget", "tools_called", "tool_runs"),
         "modelId": "model",
-        "includePrompt": "include_prompt",
+        **bases.camel("include_prompt"),
         "contextWindow": "window",
     }
     conversation_id: bases.Name = Field(description="The conversation.")
@@ -146,8 +141,8 @@ class ExchangeBody(bases.Lenient):
         json_schema_extra={"minItems": 1},
     )
     limit: HookLimit = Field(DEFAULT_HITS, description=f"Memories to find, {MOST_HITS} at most.")
-    token_budget: Annotated[bases.Whole, Field(gt=0, le=MAX_BUDGET)] | None = Field(
-        None, description="Tokens of the context; context.token_budget when absent."
+    token_budget: Annotated[bases.Whole, Field(gt=0, le=MAX_BUDGET)] | None = bases.optional(
+        "Tokens of the context; context.token_budget when absent."
     )
     tools: ToolNames = Field((), description="Tools offered in this turn: names, or schemas.")
     tools_called: ToolNames = Field(
@@ -158,14 +153,14 @@ class ExchangeBody(bases.Lenient):
         description="What became of calls in this turn. A tool of which no call answered has "
         "failed; the others share the outcome of the turn.",
     )
-    model: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="The model that answers; kept with the turn."
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = bases.optional(
+        "The model that answers; kept with the turn."
     )
     include_prompt: bases.Flag = Field(
         False, description="Answer with the whole prompt too, as `POST /api/memory/prompt` does."
     )
-    window: Tokens | None = Field(
-        None, description="Tokens of the window of that prompt, instead of the model's."
+    window: Tokens | None = bases.optional(
+        "Tokens of the window of that prompt, instead of the model's."
     )
 
 
@@ -173,59 +168,46 @@ class HookScoreBody(bases.Lenient):
     """A thumb on an answer."""
 
     aliases: ClassVar = {
-        "conversationId": "conversation_id",
-        "messageId": "message_id",
-        "memoryIds": "memory_ids",
+        **bases.camel("conversation_id", "message_id", "memory_ids"),
         "citations": "memory_ids",
     }
     message_id: bases.Name = Field(description="The answer that is scored.")
-    conversation_id: bases.Name | None = Field(None, description="Conversation of the answer.")
+    conversation_id: bases.Name | None = bases.optional("Conversation of the answer.")
     score: Annotated[Literal[-1, 0, 1], BeforeValidator(_whole)] = Field(
         description="1 worked, 0 partial, -1 failed."
     )
     memory_ids: Annotated[tuple[bases.MemoryId, ...], Field(max_length=MAX_SCORES)] = Field(
         (), description="Memories to score; what the answer was given with when absent."
     )
-    feedback: Annotated[str, Field(max_length=MAX_FEEDBACK_CHARS)] | None = Field(
-        None, description="What the person wrote; kept with the turn, if it is known."
+    feedback: Annotated[str, Field(max_length=MAX_FEEDBACK_CHARS)] | None = bases.optional(
+        "What the person wrote; kept with the turn, if it is known."
     )
 
 
 class HookScoreQuery(bases.Lenient):
     """Which answer."""
 
-    aliases: ClassVar = {"conversationId": "conversation_id", "messageId": "message_id"}
+    aliases: ClassVar = bases.camel("conversation_id", "message_id")
     message_id: bases.Name = Field(description="The answer.")
-    conversation_id: bases.Name | None = Field(None, description="The newest one that has it.")
+    conversation_id: bases.Name | None = bases.optional("The newest one that has it.")
 
 
 # Shapes of the answers of the hooks: bare, as the first client reads them.
+
+Beginning = Annotated[str, BeforeValidator(lambda text: text[:PREVIEW_CHARS])]
 
 
 class HookContextView(bases.Camel):
     """One memory for a prompt."""
 
-    tier: str
-    content: str
-    score: float
-    memory_id: str
-    doc_id: str | None
-    chunk_id: str | None
-    preview: str
-    created_at: datetime
-
-    @classmethod
-    def from_hit(cls, hit: Hit, documents: bool) -> Self:
-        item = hit.item
-        return cls.of(
-            item,
-            tier=tier_name(item.tier, documents),
-            content=item.text,
-            score=hit.summary.final_score,
-            doc_id=item.source.doc_id,
-            chunk_id=item.source.chunk_id,
-            preview=item.text[:PREVIEW_CHARS],
-        )
+    tier: bases.TierWord = bases.path("item.tier")
+    content: str = bases.path("item.text")
+    score: float = bases.path("summary.final_score")
+    memory_id: str = bases.path("item.memory_id", alias="memoryId")
+    doc_id: str | None = bases.path("item.source.doc_id", alias="docId")
+    chunk_id: str | None = bases.path("item.source.chunk_id", alias="chunkId")
+    preview: Beginning = bases.path("item.text")
+    created_at: datetime = bases.path("item.created_at", alias="createdAt")
 
 
 class ScoringView(bases.Camel):
@@ -247,7 +229,7 @@ class ScoringView(bases.Camel):
 class HookContextAnswer(bases.Answer):
     """What memory knows about a question."""
 
-    contexts: tuple[HookContextView, ...]
+    contexts: tuple[HookContextView, ...] = bases.path("hits")
     total: int
     query: str
     tiers_searched: tuple[str, ...] = Field(alias="tiersSearched")

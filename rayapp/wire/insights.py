@@ -12,7 +12,7 @@ from rayapp.graphs.records import ActionRow
 from rayapp.graphs.rules.routing import action_success_rate
 from rayapp.graphs.rules.views import ActionTotal, examples_of
 from rayapp.memory.tiers import Tier
-from rayapp.wire.bases import Answer, BuiltIn, Camel, Lenient, PlainUser, Success, is_none
+from rayapp.wire.bases import Answer, BuiltIn, Camel, Lenient, PlainUser, Success, absent, path
 
 if TYPE_CHECKING:  # its module needs numpy, which a client does without
     from rayapp.memory.ports import TierCount
@@ -42,44 +42,35 @@ class DiagnosticsQuery(Lenient):
 class TierStatsView(Answer):
     """Counts of one tier; success_rate = worked / (worked + failed), 0.5 when there are none."""
 
-    active_count: int
-    archived_count: int
-    deleted_count: int
+    active_count: int = path("active")
+    archived_count: int = path("archived")
+    deleted_count: int = path("deleted")
     uses_total: int
     success_rate: float
-    legacy_count: int | None = Field(
-        None,
-        alias="memoryBank",
-        exclude_if=is_none,
-        description="Of memory_bank: memories in a store of older clients, always 0.",
+    legacy_count: int | None = absent(
+        "Of memory_bank: memories in a store of older clients, always 0.", alias="memoryBank"
     )
 
     @classmethod
     def from_stats(cls, row: TierCount) -> Self:
-        return cls.of(
-            row,
-            active_count=row.active,
-            archived_count=row.archived,
-            deleted_count=row.deleted,
-            legacy_count=0 if row.tier is Tier.MEMORY_BANK else None,
-        )
+        return cls.of(row, legacy_count=0 if row.tier is Tier.MEMORY_BANK else None)
 
 
 class ActionExample(Answer):
     """One outcome of an action; `doc_id` is the memory it was about."""
 
-    timestamp: datetime
+    timestamp: datetime = path("at")
     outcome: str
-    doc_id: str
+    doc_id: str = path("memory_id")
 
 
 class ActionStatsView(Answer):
     """How an action did in a kind of context, over all tiers."""
 
     context_type: str
-    action_type: str
+    action_type: str = path("action")
     success_rate: float
-    total_uses: int
+    total_uses: int = path("counters.uses")
     examples: tuple[ActionExample, ...]
 
     @classmethod
@@ -87,16 +78,8 @@ class ActionStatsView(Answer):
         """`rows`: of all actions; the newest examples are shown."""
         key = (one.context_type, one.action)
         own = [row for row in rows if (row.context_type, row.action) == key]
-        return cls(
-            context_type=one.context_type,
-            action_type=one.action,
-            success_rate=action_success_rate(one.counters),
-            total_uses=one.counters.uses,
-            examples=tuple(
-                ActionExample(timestamp=one.at, outcome=one.outcome, doc_id=one.memory_id)
-                for one in examples_of(own)[:MAX_EXAMPLES]
-            ),
-        )
+        rate, examples = action_success_rate(one.counters), examples_of(own)[:MAX_EXAMPLES]
+        return cls.of(one, success_rate=rate, examples=examples)
 
 
 class StatsBody(Answer):
@@ -123,7 +106,7 @@ class GrowthRow(Camel):
     """One UTC day; `totalMemories` is cumulative, `bySource` counts that day."""
 
     date: str
-    total_memories: int
+    total_memories: int = path("total", alias="totalMemories")
     by_source: dict[str, int]
 
 
@@ -160,9 +143,7 @@ class HealthAnswer(Camel):
     timestamp: datetime
     components: tuple[ComponentView, ...]
     summary: HealthSummary
-    metrics: dict[str, Any] | None = Field(
-        None, exclude_if=is_none, description="Only with `full=true`."
-    )
+    metrics: dict[str, Any] | None = absent("Only with `full=true`.")
     check_duration_ms: float
 
 

@@ -17,8 +17,6 @@ from pydantic import (
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.learning import records
 from rayapp.memory.item import Outcome
-from rayapp.memory.rules.lifecycle import success_estimate
-from rayapp.memory.tiers import tier_name
 from rayapp.wire import bases
 
 # The longest key takeaway, characters (client contract).
@@ -88,16 +86,12 @@ Some = Field(min_length=1, max_length=MAX_SCORES)
 class Judgement(bases.Strict, bases.Keyed):
     """About what a search showed: the one that is named, or the newest of its conversation."""
 
-    aliases: ClassVar[Mapping[str, str]] = {
-        "receiptId": "receipt_id",
-        "conversationId": "conversation_id",
-    }
-    receipt_id: bases.Name | None = Field(
-        None, description="`receipt_id` of the search that showed the memories."
+    aliases: ClassVar[Mapping[str, str]] = bases.camel("receipt_id", "conversation_id")
+    receipt_id: bases.Name | None = bases.optional(
+        "`receipt_id` of the search that showed the memories."
     )
-    conversation_id: bases.Name | None = Field(
-        None,
-        description="Without a receipt: the newest search of this conversation not yet scored.",
+    conversation_id: bases.Name | None = bases.optional(
+        "Without a receipt: the newest search of this conversation not yet scored."
     )
 
     @property
@@ -119,13 +113,13 @@ class SignalBody(bases.Strict):
 class OutcomeBody(Judgement):
     """What became of memories: those named, else all that the receipt shows."""
 
-    aliases: ClassVar = {**Judgement.aliases, "memoryIds": "memory_ids"}
+    aliases: ClassVar = bases.camel("receipt_id", "conversation_id", "memory_ids")
     outcome: OutcomeName
-    positions: Annotated[tuple[Position, ...], Some] | None = Field(
-        None, description="Positions of the receipt, from 1."
+    positions: Annotated[tuple[Position, ...], Some] | None = bases.optional(
+        "Positions of the receipt, from 1."
     )
-    memory_ids: Annotated[tuple[bases.MemoryId, ...], Some] | None = Field(
-        None, description="Memories by id."
+    memory_ids: Annotated[tuple[bases.MemoryId, ...], Some] | None = bases.optional(
+        "Memories by id."
     )
     action: ActionName = DEFAULT_ACTION
     signal: SignalBody = Field(SignalBody(), description="Explicit when absent.")
@@ -142,27 +136,26 @@ class OutcomeBody(Judgement):
 class ResponseBody(Judgement):
     """What an answer taught, and how it went."""
 
-    aliases: ClassVar = {**Judgement.aliases, "keyTakeaway": "key_takeaway"}
+    aliases: ClassVar = bases.camel("receipt_id", "conversation_id", "key_takeaway")
     key_takeaway: Annotated[
         str, Field(min_length=1, max_length=MAX_TAKEAWAY_CHARS), AfterValidator(_not_blank)
     ] = Field(description="What was learned, in one or two sentences; kept in `working`.")
     outcome: OutcomeName = Outcome.UNKNOWN
-    related: Annotated[tuple[Related, ...], Field(max_length=MAX_SCORES)] | None = Field(
-        None,
-        description="Positions of the receipt (numbers) and memory ids (strings) to score; "
-        "all that was shown when absent, nothing when empty.",
+    related: Annotated[tuple[Related, ...], Field(max_length=MAX_SCORES)] | None = bases.optional(
+        "Positions of the receipt (numbers) and memory ids (strings) to score; "
+        "all that was shown when absent, nothing when empty."
     )
 
 
 class FeedbackBody(bases.Lenient, bases.Keyed):
     """A person's thumb on an answer."""
 
-    aliases: ClassVar = {"messageId": "message_id", "conversationId": "conversation_id"}
+    aliases: ClassVar = bases.camel("message_id", "conversation_id")
     message_id: bases.Name = Field(description="The answer that was rated.")
     score: Annotated[Literal[-1, 0, 1], BeforeValidator(_whole_score)] = Field(
         description="1 worked, 0 partial, -1 failed."
     )
-    conversation_id: bases.Name | None = Field(None, description="Conversation of the answer.")
+    conversation_id: bases.Name | None = bases.optional("Conversation of the answer.")
     citations: Annotated[tuple[bases.MemoryId, ...], Field(max_length=MAX_SCORES)] = Field(
         (), description="Memories that the answer cites; each is scored once."
     )
@@ -202,20 +195,12 @@ class ScoredView(bases.Answer):
     """A memory after its outcome; the id is the winner's when the named one was merged."""
 
     memory_id: str
-    tier: str
+    tier: bases.TierWord
     uses: int
     success_count: float
     score: float
     wilson_score: float = Field(description="Lower end of the estimate; 0.5 without uses.")
-    success_estimate: bases.EstimateView
-
-    @classmethod
-    def from_applied(cls, one: records.AppliedOutcome, documents: bool) -> Self:
-        return cls.of(
-            one,
-            tier=tier_name(one.tier, documents),
-            success_estimate=success_estimate(one.success_count, one.uses),
-        )
+    success_estimate: bases.Estimate
 
 
 class SkippedView(bases.Answer):
@@ -239,8 +224,8 @@ class OutcomeAnswerView(bases.Success):
 
     @classmethod
     def from_answer(cls, found: records.OutcomeAnswer, documents: bool, **others: Any) -> Self:
-        updated = tuple(ScoredView.from_applied(one, documents) for one in found.updated)
-        return cls.of(found, updated=updated, **others)
+        rows = (ScoredView.of(one, documents, success_estimate=one) for one in found.updated)
+        return cls.of(found, updated=tuple(rows), **others)
 
 
 class ResponseAnswerView(OutcomeAnswerView):

@@ -7,35 +7,32 @@ from pydantic import Field, field_validator, model_validator
 
 from rayapp.memory.item import MemoryItem, Source, SourceType, SyncState
 from rayapp.memory.requests import MemoryEdit, NewMemory, StoreResult
-from rayapp.memory.rules.lifecycle import success_estimate
-from rayapp.memory.tiers import Tier, tier_name
+from rayapp.memory.tiers import Tier
 from rayapp.wire import bases
-
-PREVIEW_CHARS = 200  # client contract
 
 
 class DatagovBody(bases.Lenient):
     """The fields that filters read, typed; others are kept as they are."""
 
-    category: bases.Name | None = Field(None, description="Category.")
-    format: bases.Name | None = Field(None, description="File format.")
-    organization: bases.Name | None = Field(None, description="Organization.")
-    resource_id: bases.Name | None = Field(None, description="Resource.")
-    flags: dict[str, bool] | list[bases.Name] | None = Field(None, description="Feature flags.")
+    category: bases.Name | None = bases.optional("Category.")
+    format: bases.Name | None = bases.optional("File format.")
+    organization: bases.Name | None = bases.optional("Organization.")
+    resource_id: bases.Name | None = bases.optional("Resource.")
+    flags: dict[str, bool] | list[bases.Name] | None = bases.optional("Feature flags.")
 
 
 class SourceBody(bases.Strict):
     """Where a memory came from."""
 
     type: SourceType = Field(SourceType.USER, description="Kind of source.")
-    conversation_id: bases.Name | None = Field(None, description="Conversation.")
-    message_id: bases.Name | None = Field(None, description="Message.")
-    tool_name: bases.Name | None = Field(None, description="Tool.")
-    tool_run_id: bases.Name | None = Field(None, description="Run of the tool.")
-    doc_id: bases.Name | None = Field(None, description="Document.")
-    chunk_id: bases.Name | None = Field(None, description="Chunk of the document.")
-    book: dict[str, Any] | None = Field(None, description="Fields of a book.")
-    datagov: dict[str, Any] | None = Field(None, description="Fields of a DataGov resource.")
+    conversation_id: bases.Name | None = bases.optional("Conversation.")
+    message_id: bases.Name | None = bases.optional("Message.")
+    tool_name: bases.Name | None = bases.optional("Tool.")
+    tool_run_id: bases.Name | None = bases.optional("Run of the tool.")
+    doc_id: bases.Name | None = bases.optional("Document.")
+    chunk_id: bases.Name | None = bases.optional("Chunk of the document.")
+    book: dict[str, Any] | None = bases.optional("Fields of a book.")
+    datagov: dict[str, Any] | None = bases.optional("Fields of a DataGov resource.")
 
     @field_validator("datagov")
     @classmethod
@@ -53,22 +50,21 @@ class StoreItem(bases.Strict):
     tier: bases.TierName = Tier.WORKING
     tags: bases.Labels = Field((), description="Tags in any script.")
     entities: bases.Labels = Field((), description="Names it is about.")
-    importance: bases.Share | None = Field(None, description="0 to 1; required in memory_bank.")
-    confidence: bases.Share | None = Field(None, description="0 to 1; required in memory_bank.")
+    importance: bases.Share | None = bases.optional("0 to 1; required in memory_bank.")
+    confidence: bases.Share | None = bases.optional("0 to 1; required in memory_bank.")
     always_inject: bases.Flag = Field(False, description="Pin it; memory_bank only.")
-    memory_id: bases.MemoryId | None = Field(None, description="Your id; made when absent.")
-    created_at: bases.UtcTime | None = Field(None, description="When it happened; naive is UTC.")
-    source: SourceBody | None = Field(None, description="Where it came from.")
-    summary: Annotated[str, Field(max_length=bases.MAX_SUMMARY_CHARS)] | None = Field(
-        None, description="A short form."
+    memory_id: bases.MemoryId | None = bases.optional("Your id; made when absent.")
+    created_at: bases.UtcTime | None = bases.optional("When it happened; naive is UTC.")
+    source: SourceBody | None = bases.optional("Where it came from.")
+    summary: Annotated[str, Field(max_length=bases.MAX_SUMMARY_CHARS)] | None = bases.optional(
+        "A short form."
     )
-    subject_id: bases.Name | None = Field(None, description="Whom it is about; default the user.")
-    valid_from: bases.UtcTime | None = Field(None, description="Valid from; naive is UTC.")
-    valid_to: bases.UtcTime | None = Field(None, description="Valid until; naive is UTC.")
-    supersedes: bases.MemoryId | None = Field(
-        None,
-        description="Id of the memory that this one replaces: it is valid until this one is, and "
-        "hidden unless asked for (`include_superseded`, `as_of`).",
+    subject_id: bases.Name | None = bases.optional("Whom it is about; default the user.")
+    valid_from: bases.UtcTime | None = bases.optional("Valid from; naive is UTC.")
+    valid_to: bases.UtcTime | None = bases.optional("Valid until; naive is UTC.")
+    supersedes: bases.MemoryId | None = bases.optional(
+        "Id of the memory that this one replaces: it is valid until this one is, and "
+        "hidden unless asked for (`include_superseded`, `as_of`)."
     )
 
     def new_memory(self) -> NewMemory:
@@ -92,8 +88,8 @@ class BatchBody(bases.Strict, bases.Keyed):
 class RestoreBody(bases.Strict, bases.Keyed):
     """At which version."""
 
-    expected_version: Annotated[bases.Whole, Field(ge=1)] | None = Field(
-        None, description="409 unless the memory is at this version."
+    expected_version: Annotated[bases.Whole, Field(ge=1)] | None = bases.optional(
+        "409 unless the memory is at this version."
     )
 
 
@@ -101,18 +97,18 @@ class EditBody(RestoreBody):
     """Fields to change; a field that is absent or null stays as it is."""
 
     aliases: ClassVar = {"content": "text"}
-    text: str | None = Field(None, description="New text; it is embedded again.")
-    tags: bases.Labels | None = Field(None, description="All tags from now on.")
-    entities: bases.Labels | None = Field(None, description="All entities from now on.")
-    summary: Annotated[str, Field(max_length=bases.MAX_SUMMARY_CHARS)] | None = Field(
-        None, description="New short form."
+    text: str | None = bases.optional("New text; it is embedded again.")
+    tags: bases.Labels | None = bases.optional("All tags from now on.")
+    entities: bases.Labels | None = bases.optional("All entities from now on.")
+    summary: Annotated[str, Field(max_length=bases.MAX_SUMMARY_CHARS)] | None = bases.optional(
+        "New short form."
     )
-    importance: bases.Share | None = Field(None, description="0 to 1.")
-    confidence: bases.Share | None = Field(None, description="0 to 1.")
-    always_inject: bases.Flag | None = Field(None, description="Pin or unpin; memory_bank only.")
-    valid_to: bases.UtcTime | None = Field(None, description="Valid until; naive is UTC.")
-    reason: Annotated[str, Field(max_length=bases.MAX_REASON_CHARS)] | None = Field(
-        None, description="Kept with the old version."
+    importance: bases.Share | None = bases.optional("0 to 1.")
+    confidence: bases.Share | None = bases.optional("0 to 1.")
+    always_inject: bases.Flag | None = bases.optional("Pin or unpin; memory_bank only.")
+    valid_to: bases.UtcTime | None = bases.optional("Valid until; naive is UTC.")
+    reason: Annotated[str, Field(max_length=bases.MAX_REASON_CHARS)] | None = bases.optional(
+        "Kept with the old version."
     )
 
     @model_validator(mode="after")
@@ -125,8 +121,8 @@ class EditBody(RestoreBody):
 class ArchiveBody(RestoreBody):
     """Why, and at which version."""
 
-    reason: Annotated[str, Field(max_length=bases.MAX_REASON_CHARS)] | None = Field(
-        None, description="Kept with the memory."
+    reason: Annotated[str, Field(max_length=bases.MAX_REASON_CHARS)] | None = bases.optional(
+        "Kept with the memory."
     )
 
 
@@ -142,11 +138,6 @@ class ExplainQuery(bases.Strict):
     query: str = Field(min_length=1, description="The question that did or did not find it.")
 
 
-def preview(text: str, limit: int = PREVIEW_CHARS) -> str:
-    """The start of a text, as lists and panels show it."""
-    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
-
-
 class SourceView(bases.Answer):
     """Where a memory came from; `category` is its DataGov category."""
 
@@ -157,13 +148,9 @@ class SourceView(bases.Answer):
     tool_run_id: str | None
     doc_id: str | None
     chunk_id: str | None
-    category: str | None
+    category: str | None = bases.path("datagov.category", default=None)
     book: dict[str, Any] | None
     datagov: dict[str, Any] | None
-
-    @classmethod
-    def from_source(cls, source: Source) -> Self:
-        return cls.of(source, category=(source.datagov or {}).get("category"))
 
 
 class StatsView(bases.Answer):
@@ -197,10 +184,10 @@ class IndexView(bases.Answer):
 class QualityView(bases.Answer):
     """importance x confidence = quality_score."""
 
-    importance: float
-    confidence: float
-    quality_score: float
-    mentioned_count: int
+    importance: float = bases.path("quality.importance")
+    confidence: float = bases.path("quality.confidence")
+    quality_score: float = bases.path("quality.quality_score")
+    mentioned_count: int = bases.path("quality.mentioned_count")
 
 
 class MemoryView(QualityView):
@@ -208,10 +195,10 @@ class MemoryView(QualityView):
 
     memory_id: str
     user_id: bases.PlainUser
-    tier: str
+    tier: bases.TierWord
     status: str
     text: str
-    content: str
+    content: str = bases.path("text")
     summary: str | None
     tags: tuple[str, ...]
     entities: tuple[str, ...]
@@ -224,7 +211,7 @@ class MemoryView(QualityView):
     subject_id: str | None
     trust: float
     stats: StatsView
-    success_estimate: bases.EstimateView
+    success_estimate: bases.Estimate
     created_at: datetime
     stored_at: datetime
     updated_at: datetime
@@ -241,16 +228,8 @@ class MemoryView(QualityView):
 
     @classmethod
     def from_item(cls, item: MemoryItem, documents: bool) -> Self:
-        """`documents`: the caller's name of the books tier."""
-        return cls.of(
-            item,
-            tier=tier_name(item.tier, documents),
-            content=item.text,
-            source=SourceView.from_source(item.source),
-            success_estimate=success_estimate(item.stats.success_count, item.stats.uses),
-            **dict(QualityView.of(item.quality)),
-            indexed=item.index.sync_state is SyncState.SYNCED,
-        )
+        indexed = item.index.sync_state is SyncState.SYNCED
+        return cls.of(item, documents, success_estimate=item.stats, indexed=indexed)
 
 
 class StoreAnswer(bases.Success):

@@ -33,33 +33,33 @@ UserId = Annotated[
 class ReindexBody(bases.Strict, bases.Keyed):
     """Whose vectors are made anew even where the old ones fit; all others are copied then."""
 
-    aliases: ClassVar = {"userId": "user_id"}
+    aliases: ClassVar = bases.camel("user_id")
     tier: bases.TierName | None = None
-    since: bases.UtcTime | None = Field(None, description="Items that changed then or later.")
+    since: bases.UtcTime | None = bases.optional("Items that changed then or later.")
     user_id: UserId = None
 
 
 class DeferredBody(bases.Strict, bases.Keyed):
     """Whose items are made due."""
 
-    aliases: ClassVar = {"userId": "user_id"}
+    aliases: ClassVar = bases.camel("user_id")
     user_id: UserId = None
 
 
 class DeferredQuery(bases.Lenient):
     """Whose items are counted."""
 
-    aliases: ClassVar = {"userId": "user_id"}
+    aliases: ClassVar = bases.camel("user_id")
     user_id: UserId = None
 
 
 class ConsistencyBody(bases.Strict, bases.Keyed):
     """A sampled look now, or with `full` a job over everything."""
 
-    aliases: ClassVar = {"dryRun": "dry_run", "sampleSize": "sample_size", "sample": "sample_size"}
+    aliases: ClassVar = {**bases.camel("dry_run", "sample_size"), "sample": "sample_size"}
     dry_run: bases.Flag = Field(False, description="Repair nothing.")
-    sample_size: Annotated[bases.Whole, Field(ge=1, le=MAX_SAMPLE)] | None = Field(
-        None, description="Points to look at; consistency.sample when it is not given."
+    sample_size: Annotated[bases.Whole, Field(ge=1, le=MAX_SAMPLE)] | None = bases.optional(
+        "Points to look at; consistency.sample when it is not given."
     )
     full: bases.Flag = Field(
         False, description="Submit a sweep over all points and answer at once."
@@ -69,8 +69,8 @@ class ConsistencyBody(bases.Strict, bases.Keyed):
 class DatagovBody(bases.Strict, bases.Keyed):
     """Where the catalogue is read from."""
 
-    source: Literal["ckan"] | None = Field(
-        None, description="`ckan` for the live catalogue; without it datagov.source decides."
+    source: Literal["ckan"] | None = bases.optional(
+        "`ckan` for the live catalogue; without it datagov.source decides."
     )
 
 
@@ -82,7 +82,7 @@ class BreakerBody(bases.Lenient, bases.Keyed):
         description="`reset`, or `degraded`.",
         json_schema_extra={"enum": ["reset", "degraded"]},
     )
-    enabled: bases.Flag | None = Field(None, description="With `degraded`; false is `reset`.")
+    enabled: bases.Flag | None = bases.optional("With `degraded`; false is `reset`.")
 
 
 class ProgressView(bases.Camel):
@@ -92,9 +92,9 @@ class ProgressView(bases.Camel):
     status: ProgressWord
     state: JobWord
     stage: str
-    total_items: int
-    processed_items: int
-    failed_items: int
+    total_items: int = bases.path("total", alias="totalItems")
+    processed_items: int = bases.path("done", alias="processedItems")
+    failed_items: int = bases.path("failed", alias="failedItems")
     started_at: datetime | None
     updated_at: datetime | None
     # Partitions run side by side, so there is no single last one.
@@ -112,9 +112,6 @@ class ProgressView(bases.Camel):
         return cls.of(
             job,
             status="failed" if refused else PROGRESS_WORDS.get(job.state, job.state),
-            total_items=job.total,
-            processed_items=job.done,
-            failed_items=job.failed,
             last_processed_at=job.updated_at if job.done else None,
             error_message=job.error or cancelled or refused,
             duration_ms=duration_ms(job),
@@ -235,29 +232,26 @@ class ConsistencyResult(bases.Camel):
     job_id: None = None
     checked_at: datetime
     duration_ms: int
-    total_checked: int
+    total_checked: int = bases.path("checked", alias="totalChecked")
     issues_found: int
     issues_repaired: int
     issues: tuple[IssueView, ...]
     found: dict[str, int]
     repaired: dict[str, int]
     quarantined: int
-    mongo_count: int
-    qdrant_count: int
+    mongo_count: int = bases.path("truth_count", alias="mongoCount")
+    qdrant_count: int = bases.path("index_count", alias="qdrantCount")
 
     @classmethod
     def from_report(cls, report: SweepReport) -> Self:
         return cls.of(
             report,
             duration_ms=round(report.duration_s * 1000),
-            total_checked=report.checked,
             issues_found=sum(report.found.values()),
             issues_repaired=sum(report.repaired.values()),
             issues=[IssueView.of(one, type=issue_word(one.kind)) for one in report.issues],
             found={issue_word(kind): number for kind, number in report.found.items()},
             repaired={issue_word(kind): number for kind, number in report.repaired.items()},
-            mongo_count=report.truth_count,
-            qdrant_count=report.index_count,
         )
 
 

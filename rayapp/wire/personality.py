@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rayapp.wire.bases import Absent, Answer, Flag, Keyed, Lenient, Success, Written
+from rayapp.wire.bases import (
+    Absent,
+    Answer,
+    Flag,
+    Keyed,
+    Lenient,
+    Success,
+    Written,
+    optional,
+    path,
+)
 
 if TYPE_CHECKING:
     from rayapp.assistant.personality.rules import Template
@@ -29,14 +39,12 @@ class PersonalityBody(Lenient, Keyed):
         "preset_id": "template_id",
         "id": "template_id",
     }
-    content: str | None = Field(None, description="The template as YAML.")
-    name: Title | None = Field(
-        None, description="Name of the template; without content, the one to use."
+    content: str | None = optional("The template as YAML.")
+    name: Title | None = optional("Name of the template; without content, the one to use.")
+    description: Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARS)] | None = optional(
+        "For the list of templates."
     )
-    description: Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARS)] | None = Field(
-        None, description="For the list of templates."
-    )
-    template_id: Title | None = Field(None, description="Use this preset or template.")
+    template_id: Title | None = optional("Use this preset or template.")
     activate: Flag = Field(True, description="Use the saved template from the next request on.")
 
     @model_validator(mode="after")
@@ -52,7 +60,7 @@ class PresetQuery(Lenient):
     """One template, or all of them."""
 
     aliases: ClassVar = {"template_id": "id"}
-    id: Title | None = Field(None, description="Only this template, with its content.")
+    id: Title | None = optional("Only this template, with its content.")
 
 
 class DeleteQuery(Lenient):
@@ -132,7 +140,7 @@ class SavedAnswer(Written):
 class PresetView(Answer):
     """A template of the list."""
 
-    id: str
+    id: str = path("template_id")
     name: str
     description: str
     type: Literal["preset", "custom"]
@@ -141,12 +149,8 @@ class PresetView(Answer):
 
     @classmethod
     def from_template(cls, template: Template, active: str) -> Self:
-        return cls.of(
-            template,
-            id=template.template_id,
-            type="preset" if template.preset else "custom",
-            active=template.template_id == active,
-        )
+        kind = "preset" if template.preset else "custom"
+        return cls.of(template, type=kind, active=template.template_id == active)
 
 
 class PresetAnswer(PresetView, Success):

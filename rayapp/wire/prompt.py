@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field
@@ -11,8 +10,6 @@ from rayapp.wire import bases
 from rayapp.wire.context import GatingView, IntentsView, PrefetchBody
 
 if TYPE_CHECKING:
-    from rayapp.assistant.ports import OwnWindow
-    from rayapp.assistant.prompt.rules import ModelWindow, Window
     from rayapp.assistant.prompt.service import Prompt
 
 # Tokens of a window that a caller may ask for.
@@ -25,10 +22,10 @@ class PromptBody(PrefetchBody):
     """A question, its conversation, and the model that will read the prompt."""
 
     aliases: ClassVar = PrefetchBody.aliases | {"contextWindow": "window"}
-    model: ModelName | None = Field(
-        None, description="Its window decides how long the prompt is; models.model when absent."
+    model: ModelName | None = bases.optional(
+        "Its window decides how long the prompt is; models.model when absent."
     )
-    window: Tokens | None = Field(None, description="Tokens of the window, instead of the table's.")
+    window: Tokens | None = bases.optional("Tokens of the window, instead of the table's.")
 
 
 class ModelQuery(bases.Lenient):
@@ -83,31 +80,20 @@ class TurnPromptAnswer(bases.Success):
     tokens: int
     limit: int = Field(description="Tokens that the prompt may take: half of the window.")
     window: WindowView
-    dropped_messages: int = Field(description="Messages that found no room, the oldest.")
-    receipt_id: str | None
-    etag: str
-    confidence: str
+    dropped_messages: int = bases.path(
+        "history.dropped", description="Messages that found no room, the oldest."
+    )
+    receipt_id: str | None = bases.path("context.receipt_id")
+    etag: str = bases.path("context.block.etag")
+    confidence: str = bases.path("context.confidence")
     gating: GatingView
-    intents: IntentsView
+    intents: IntentsView = bases.path("context.intents")
     latency_ms: float
 
     @classmethod
     def from_prompt(cls, made: Prompt, **others: Any) -> Self:
-        found = made.context
-        return cls.of(
-            made,
-            messages=tuple(PromptMessage.of(one) for one in made.messages),
-            parts=tuple(PartView.of(one) for one in made.parts),
-            window=WindowView.of(made.window),
-            dropped_messages=made.history.dropped,
-            receipt_id=found.receipt_id,
-            etag=found.block.etag,
-            confidence=found.confidence,
-            gating=GatingView.from_decision(found.gating),
-            intents=IntentsView.from_intents(found.intents),
-            degraded=found.degraded,
-            **others,
-        )
+        gating = GatingView.from_decision(made.context.gating)
+        return cls.of(made, gating=gating, degraded=made.context.degraded, **others)
 
 
 class ModelWindowView(bases.Answer):
@@ -133,20 +119,8 @@ class WindowsAnswer(bases.Success):
     own: tuple[OwnWindowView, ...]
     fallback: int
 
-    @classmethod
-    def from_table(cls, table: Sequence[ModelWindow], own: list[OwnWindow], fallback: int) -> Self:
-        return cls(
-            models=tuple(ModelWindowView.of(one) for one in table),
-            own=tuple(OwnWindowView.of(one) for one in own),
-            fallback=fallback,
-        )
-
 
 class WindowAnswer(bases.Written):
     """The window of one model."""
 
     window: WindowView
-
-    @classmethod
-    def from_window(cls, window: Window) -> Self:
-        return cls(window=WindowView.of(window))

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
@@ -15,7 +15,7 @@ from rayapp.datagov.rules.categories import (
     format_spellings,
     nearest_category,
 )
-from rayapp.memory.item import MemoryItem, Source, SourceType
+from rayapp.memory.item import Source, SourceType
 from rayapp.memory.requests import SortKey
 from rayapp.memory.rules.filtering import flag_names
 from rayapp.memory.rules.lifecycle import age, success_estimate
@@ -24,7 +24,7 @@ from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, tier_name
 from rayapp.search.requests import Hit, ScoreSummary, SearchAnswer, SearchQuery, SortMode
 from rayapp.text.language import Language
 from rayapp.wire import bases
-from rayapp.wire.memories import SourceView, preview
+from rayapp.wire.memories import SourceView
 
 # The `filters` object of a search and the query fields of a list: both become an ItemFilter.
 
@@ -76,47 +76,45 @@ CategoryNames = Annotated[tuple[CategorySlug, ...], Field(max_length=bases.MAX_F
 class PlaceFilters(bases.Strict):
     """Which passages of documents."""
 
-    authors: bases.Values | None = Field(None, description="Authors of documents.")
-    sections: bases.Values | None = Field(
-        None, description="Headings that a passage stands under, each as it is written."
+    authors: bases.Values | None = bases.optional("Authors of documents.")
+    sections: bases.Values | None = bases.optional(
+        "Headings that a passage stands under, each as it is written."
     )
-    page_from: Page | None = Field(None, description="On this page of a document or after it.")
-    page_to: Page | None = Field(None, description="On this page of a document or before it.")
-    has_code: bases.Flag | None = Field(None, description="Passages of documents with code.")
+    page_from: Page | None = bases.optional("On this page of a document or after it.")
+    page_to: Page | None = bases.optional("On this page of a document or before it.")
+    has_code: bases.Flag | None = bases.optional("Passages of documents with code.")
 
 
 class Filters(PlaceFilters):
     """Conditions joined by AND; a list matches any of its values, an empty one matches nothing."""
 
-    tags: bases.Values | None = Field(None, description="Any of these tags.")
+    tags: bases.Values | None = bases.optional("Any of these tags.")
     tags_all: bases.Values | None = Field(
         None, min_length=1, description="All of these tags.", json_schema_extra={"minItems": 1}
     )
-    entities: bases.Values | None = Field(None, description="Any of these entities.")
-    source_types: tuple[SourceType, ...] | None = Field(None, description="Kinds of source.")
-    conversation_ids: bases.Values | None = Field(None, description="Conversations.")
-    tool_names: bases.Values | None = Field(None, description="Tools.")
-    doc_ids: bases.Values | None = Field(None, description="Documents.")
-    subject_ids: bases.Values | None = Field(None, description="Whom the memory is about.")
-    categories: CategoryNames | None = Field(
-        None, description="DataGov categories: slugs, or their Hebrew or English names."
+    entities: bases.Values | None = bases.optional("Any of these entities.")
+    source_types: tuple[SourceType, ...] | None = bases.optional("Kinds of source.")
+    conversation_ids: bases.Values | None = bases.optional("Conversations.")
+    tool_names: bases.Values | None = bases.optional("Tools.")
+    doc_ids: bases.Values | None = bases.optional("Documents.")
+    subject_ids: bases.Values | None = bases.optional("Whom the memory is about.")
+    categories: CategoryNames | None = bases.optional(
+        "DataGov categories: slugs, or their Hebrew or English names."
     )
-    formats: Annotated[bases.Values, AfterValidator(_format_values)] | None = Field(
-        None, description="DataGov file formats, in any case."
+    formats: Annotated[bases.Values, AfterValidator(_format_values)] | None = bases.optional(
+        "DataGov file formats, in any case."
     )
-    organizations: Annotated[bases.Values, AfterValidator(_trim)] | None = Field(
-        None, description="DataGov organizations, by their whole names."
+    organizations: Annotated[bases.Values, AfterValidator(_trim)] | None = bases.optional(
+        "DataGov organizations, by their whole names."
     )
-    flags: Annotated[bases.Values, AfterValidator(_flag_values)] | None = Field(
-        None, description="DataGov flags, for example `has_phone` or `phone`."
+    flags: Annotated[bases.Values, AfterValidator(_flag_values)] | None = bases.optional(
+        "DataGov flags, for example `has_phone` or `phone`."
     )
-    langs: tuple[Language, ...] | None = Field(None, description="Languages.")
-    created_from: bases.UtcTime | None = Field(
-        None, description="Created at or after; naive is UTC."
-    )
-    created_to: bases.UtcTime | None = Field(None, description="Created before this; naive is UTC.")
-    valid_at: bases.UtcTime | None = Field(None, description="Valid at this time; naive is UTC.")
-    always_inject: bases.Flag | None = Field(None, description="Pinned, or not pinned.")
+    langs: tuple[Language, ...] | None = bases.optional("Languages.")
+    created_from: bases.UtcTime | None = bases.optional("Created at or after; naive is UTC.")
+    created_to: bases.UtcTime | None = bases.optional("Created before this; naive is UTC.")
+    valid_at: bases.UtcTime | None = bases.optional("Valid at this time; naive is UTC.")
+    always_inject: bases.Flag | None = bases.optional("Pinned, or not pinned.")
     include_superseded: bases.Flag = Field(False, description="Also what a newer memory replaced.")
 
     def item_filter(self, **more: Any) -> ItemFilter:
@@ -130,19 +128,19 @@ class ItemsQuery(Filters):
     """Query fields of the item list."""
 
     aliases: ClassVar = {"tier": "tiers", "sort_by": "sort", "sortBy": "sort"}
-    tiers: TierList | None = Field(None, description="Tiers; all seven when absent.")
+    tiers: TierList | None = bases.optional("Tiers; all seven when absent.")
     status: Literal["active", "archived"] = Field(
         "active", description="Active or archived memories."
     )
     sort: SortKey = Field("recent", description="Order, best first.")
     limit: int = Field(50, ge=1, le=bases.MAX_PAGE, description="Memories on a page.")
-    cursor: Annotated[str, Field(max_length=2_048)] | None = Field(
-        None, description="`next_cursor` of the page before."
+    cursor: Annotated[str, Field(max_length=2_048)] | None = bases.optional(
+        "`next_cursor` of the page before."
     )
-    query: bases.Name | None = Field(None, description="Only memories with these words.")
+    query: bases.Name | None = bases.optional("Only memories with these words.")
     with_total: bool = Field(False, description="Also count all that match.")
-    always_inject: bool | None = Field(None, description="Pinned, or not pinned.")
-    has_code: bool | None = Field(None, description="Passages of documents with code.")
+    always_inject: bool | None = bases.optional("Pinned, or not pinned.")
+    has_code: bool | None = bases.optional("Passages of documents with code.")
     include_superseded: bool = Field(False, description="Also what a newer memory replaced.")
 
 
@@ -201,22 +199,21 @@ class SearchBody(bases.Strict):
 
     aliases: ClassVar = SEARCH_ALIASES
     query: str = Field(min_length=1, description="The question, in any language.")
-    limit: Annotated[bases.Whole, Field(ge=1)] | None = Field(
-        None, description="Hits; estimated from the question when absent."
+    limit: Annotated[bases.Whole, Field(ge=1)] | None = bases.optional(
+        "Hits; estimated from the question when absent."
     )
     offset: Annotated[bases.Whole, Field(ge=0, le=bases.MAX_OFFSET)] = Field(
         0, description="Hits to skip; `skip` is another name."
     )
-    tiers: TierList | None = Field(None, description='Tiers, or "all": the five core tiers.')
-    sort_by: Sort | None = Field(None, description="Order; the recipe's when absent.")
-    filters: Filters | None = Field(None, description="Conditions on the memories.")
-    min_confidence: Literal["high", "medium", "low"] | None = Field(
-        None, description="Abstain below this confidence."
+    tiers: TierList | None = bases.optional('Tiers, or "all": the five core tiers.')
+    sort_by: Sort | None = bases.optional("Order; the recipe's when absent.")
+    filters: Filters | None = bases.optional("Conditions on the memories.")
+    min_confidence: Literal["high", "medium", "low"] | None = bases.optional(
+        "Abstain below this confidence."
     )
-    min_relevance: bases.Share | None = Field(
-        None,
-        description="Leave out hits whose `score_summary.relevance`, a probability from 0 to 1, "
-        "is below this. 0 leaves nothing out, and fills that field.",
+    min_relevance: bases.Share | None = bases.optional(
+        "Leave out hits whose `score_summary.relevance`, a probability from 0 to 1, "
+        "is below this. 0 leaves nothing out, and fills that field."
     )
     named_only: bases.Flag = Field(
         False,
@@ -228,16 +225,15 @@ class SearchBody(bases.Strict):
         description="Let the language model (`models.base_url`) read whether a hit answers: "
         "`answered_by` names it, and where none does the search abstains. Costs a call.",
     )
-    include_datagov: bases.Flag | None = Field(
-        None,
-        description="Also search open data. When absent, a filter on it or the words of the "
-        "question decide; `debug.datagov` says so.",
+    include_datagov: bases.Flag | None = bases.optional(
+        "Also search open data. When absent, a filter on it or the words of the "
+        "question decide; `debug.datagov` says so."
     )
     datagov_categories: Categories | None = None
-    as_of: bases.UtcTime | None = Field(None, description="Answer as of this time; naive is UTC.")
-    recipe: Handle | None = Field(None, description="Ranking recipe; the default when absent.")
-    conversation_id: Annotated[str, Field(min_length=1, max_length=512)] | None = Field(
-        None, description="Conversation the question comes from; kept in the receipt."
+    as_of: bases.UtcTime | None = bases.optional("Answer as of this time; naive is UTC.")
+    recipe: Handle | None = bases.optional("Ranking recipe; the default when absent.")
+    conversation_id: Annotated[str, Field(min_length=1, max_length=512)] | None = bases.optional(
+        "Conversation the question comes from; kept in the receipt."
     )
 
     def search_query(self) -> SearchQuery:
@@ -269,8 +265,8 @@ class RecentQuery(bases.Lenient):
     )
     limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Memories in the answer.")
     offset: int = Field(0, ge=0, le=bases.MAX_OFFSET, description="Memories to skip.")
-    query: Annotated[str, Field(max_length=4_000)] | None = Field(
-        None, description="Only memories with these words."
+    query: Annotated[str, Field(max_length=4_000)] | None = bases.optional(
+        "Only memories with these words."
     )
     include_datagov: bool = Field(False, description="Also the catalogue of DataGov.")
     datagov_categories: AnyCategories | None = None
@@ -387,13 +383,9 @@ class HitView(bases.Answer):
     tier: str
     content: str
     preview: str = Field(description="About 200 characters.")
-    passage: PassageView | None = Field(
-        default=None, exclude_if=bases.is_none, description="Left out: the whole text is one."
-    )
-    outdated_by: str | None = Field(
-        default=None,
-        exclude_if=bases.is_none,
-        description="A newer hit above that gives another value for the same thing.",
+    passage: PassageView | None = bases.absent("Left out: the whole text is one.")
+    outdated_by: str | None = bases.absent(
+        "A newer hit above that gives another value for the same thing."
     )
     created_at: datetime
     updated_at: datetime
@@ -457,21 +449,15 @@ class SearchAnswerView(bases.Success):
     abstained: bool
     confidence: Literal["high", "medium", "low"]
     debug: SearchDebugView
-    retrieval_debug: SearchDebugView | None = Field(
-        None,
+    retrieval_debug: SearchDebugView | None = bases.absent(
+        "`debug` once more, only for the first client (`compat.first_client`).",
         alias="retrievalDebug",
-        exclude_if=bases.is_none,
-        description="`debug` once more, only for the first client (`compat.first_client`).",
     )
-    answered_by: int | None = Field(
-        None,
-        exclude_if=bases.is_none,
-        description="With `read`: the position of the hit that answers, as the model says.",
+    answered_by: int | None = bases.absent(
+        "With `read`: the position of the hit that answers, as the model says."
     )
-    suggestions: tuple[str, ...] | None = Field(
-        None,
-        exclude_if=bases.is_none,
-        description="Where nothing was found: the question in a spelling that memory knows.",
+    suggestions: tuple[str, ...] | None = bases.absent(
+        "Where nothing was found: the question in a spelling that memory knows."
     )
     has_more: bool = Field(alias="hasMore")
     next_offset: int | None = Field(alias="nextOffset")
@@ -501,36 +487,19 @@ class RecentView(bases.Answer):
     """A line of the recent list."""
 
     memory_id: str
-    content: str
-    tier: str
+    content: str = bases.path("text")
+    tier: bases.TierWord
     status: str
-    success_estimate: bases.EstimateView
-    wilson_score: float = Field(description=bases.SHOWN_WILSON)
-    score: float
-    uses: int
+    success_estimate: bases.Estimate = bases.path("stats")
+    wilson_score: bases.ShownWilson = bases.path("stats", description=bases.SHOWN_WILSON)
+    score: float = bases.path("stats.score")
+    uses: int = bases.path("stats.uses")
     created_at: datetime
     updated_at: datetime
     tags: tuple[str, ...]
-    outcomes: OutcomeCounts
-    last_used: datetime | None
+    outcomes: OutcomeCounts = bases.path("stats")
+    last_used: datetime | None = bases.path("stats.last_outcome_at")
     source: SourceView
-
-    @classmethod
-    def from_item(cls, item: MemoryItem, documents: bool) -> Self:
-        stats = item.stats
-        estimate = success_estimate(stats.success_count, stats.uses)
-        return cls.of(
-            item,
-            content=item.text,
-            tier=tier_name(item.tier, documents),
-            success_estimate=estimate,
-            wilson_score=estimate.value,
-            score=stats.score,
-            uses=stats.uses,
-            outcomes=OutcomeCounts(**bases.Outcomes.in_stats(stats)),
-            last_used=stats.last_outcome_at,
-            source=SourceView.from_source(item.source),
-        )
 
 
 class RecentAnswer(bases.Success):
@@ -576,7 +545,7 @@ def hit_body(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
             "memory_id": item.memory_id,
             "tier": tier,
             "content": item.text,
-            "preview": preview(hit.text),
+            "preview": bases.preview(hit.text),
             "age": age(item.created_at, now),
             "tags": item.tags,
             "success_estimate": estimate,

@@ -16,14 +16,14 @@ class SessionBody(bases.Strict):
     may last."""
 
     aliases: ClassVar = {"expires_in": "seconds"}
-    seconds: Annotated[bases.Whole, Field(ge=60)] | None = Field(
-        None, description="How long it lasts; default and most: `auth.session_s`."
+    seconds: Annotated[bases.Whole, Field(ge=60)] | None = bases.optional(
+        "How long it lasts; default and most: `auth.session_s`."
     )
     scopes: Annotated[tuple[Literal["read", "write"], ...], Field(max_length=2)] = Field(
         (), description="Default: those of the key, without `admin`."
     )
-    shard: Annotated[str, Field(max_length=bases.MAX_ID_CHARS)] | None = Field(
-        None, description="The tenant; it must be that of the key, which alone decides it."
+    shard: Annotated[str, Field(max_length=bases.MAX_ID_CHARS)] | None = bases.optional(
+        "The tenant; it must be that of the key, which alone decides it."
     )
 
 

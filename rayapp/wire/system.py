@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from rayapp.wire.bases import Answer, is_none
+from rayapp.wire.bases import Answer, absent
 
 
 class BuildView(Answer):
@@ -66,6 +66,4 @@ class ReadyAnswer(Answer):
 
     ready: bool
     reasons: tuple[str, ...] = Field((), exclude_if=not_)
-    blocked: bool | None = Field(
-        None, exclude_if=is_none, description="Waiting alone will not help: a person has to act."
-    )
+    blocked: bool | None = absent("Waiting alone will not help: a person has to act.")

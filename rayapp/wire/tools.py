@@ -13,7 +13,6 @@ from rayapp.wire.context import DisclaimerView
 
 if TYPE_CHECKING:
     from rayapp.assistant.tool_results.rules import Ingested, ToolResult
-    from rayapp.assistant.tools.rules.table import ToolRow
 
 
 # Tools that one question about the table names.
@@ -31,16 +30,15 @@ class ToolsQuery(bases.Lenient):
 class ToolBody(bases.Lenient, bases.Keyed):
     """A call of a tool. Without `arguments`, all other fields are the arguments."""
 
-    aliases: ClassVar = {"conversationId": "conversation_id", "turnId": "turn_id"}
-    arguments: dict[str, Any] | str | None = Field(
-        None, description="Arguments by name, or the JSON text that a model sent."
+    aliases: ClassVar = bases.camel("conversation_id", "turn_id")
+    arguments: dict[str, Any] | str | None = bases.optional(
+        "Arguments by name, or the JSON text that a model sent."
     )
-    conversation_id: bases.Name | None = Field(
-        None, description="The conversation; also the header `X-Conversation-Id`."
+    conversation_id: bases.Name | None = bases.optional(
+        "The conversation; also the header `X-Conversation-Id`."
     )
-    turn_id: bases.Name | None = Field(
-        None,
-        description="The user's turn, in which one search is made; also the header `X-Turn-Id`.",
+    turn_id: bases.Name | None = bases.optional(
+        "The user's turn, in which one search is made; also the header `X-Turn-Id`."
     )
 
 
@@ -99,11 +97,6 @@ class ToolRowView(bases.Answer):
     label: WordingView
     progress: WordingView
     failure: WordingView
-
-    @classmethod
-    def from_row(cls, name: str, row: ToolRow) -> Self:
-        words = {one: WordingView.of(getattr(row, one)) for one in ("label", "progress", "failure")}
-        return cls.of(row, name=name, **words)
 
 
 class ToolTableAnswer(bases.Success):
@@ -171,38 +164,31 @@ class _ResultFields(bases.Strict):
     aliases: ClassVar = {
         "toolName": "tool_name",
         "tool": "tool_name",
-        "text": "output",
-        "content": "output",
-        "result": "output",
+        **dict.fromkeys(("text", "content", "result"), "output"),
         "prompt": "query",
         "toolCategory": "tool_category",
         "category": "tool_category",
-        "conversationId": "conversation_id",
-        "messageId": "message_id",
-        "toolRunId": "tool_run_id",
-        "tool_call_id": "tool_run_id",
-        "toolCallId": "tool_run_id",
-        "linkedDocs": "linked_docs",
-        "linked_doc": "linked_docs",
-        "isError": "is_error",
-        "createdAt": "created_at",
+        **bases.camel("conversation_id", "message_id"),
+        **dict.fromkeys(("toolRunId", "tool_call_id", "toolCallId"), "tool_run_id"),
+        **dict.fromkeys(("linkedDocs", "linked_doc"), "linked_docs"),
+        **bases.camel("is_error", "created_at"),
     }
     query: str = Field("", description="What the tool was asked.")
     tool_category: Annotated[str, Field(max_length=60), AfterValidator(_word)] | None = Field(
         None, description="Kind of the tool; else the words of its name say it."
     )
-    conversation_id: ConversationId | None = Field(None, description="Conversation.")
-    message_id: bases.Name | None = Field(None, description="Message that called the tool.")
-    tool_run_id: bases.Name | None = Field(None, description="This call of the tool.")
+    conversation_id: ConversationId | None = bases.optional("Conversation.")
+    message_id: bases.Name | None = bases.optional("Message that called the tool.")
+    tool_run_id: bases.Name | None = bases.optional("This call of the tool.")
     entities: bases.Labels = Field((), description="Names it is about.")
     linked_docs: Annotated[tuple[bases.Label, ...], bases.OneOrMore, Field(max_length=20)] = Field(
         (), description="Documents it is about."
     )
-    language: Literal["he", "en"] | None = Field(
-        None, description="Of the conversation; else that of the query, else that of the output."
+    language: Literal["he", "en"] | None = bases.optional(
+        "Of the conversation; else that of the query, else that of the output."
     )
     is_error: bases.Flag = Field(False, description="The tool failed; nothing is kept.")
-    created_at: bases.UtcTime | None = Field(None, description="When it answered; naive is UTC.")
+    created_at: bases.UtcTime | None = bases.optional("When it answered; naive is UTC.")
 
 
 class ToolResultItem(_ResultFields):
@@ -223,8 +209,8 @@ class ToolResultsBody(_ResultFields, bases.Keyed):
         description="Results, each with the fields of one.",
         json_schema_extra={"items": {"type": "object"}},
     )
-    tool_name: ToolName | None = Field(None, description="Name of the tool.")
-    output: Any = Field(None, description="The answer of one tool: a text, MCP blocks or JSON.")
+    tool_name: ToolName | None = bases.optional("Name of the tool.")
+    output: Any = bases.optional("The answer of one tool: a text, MCP blocks or JSON.")
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:

@@ -29,7 +29,7 @@ Cursor = Annotated[str, Field(min_length=1, max_length=MAX_CURSOR_CHARS)] | None
 class QuietQuery(bases.Lenient):
     """Since when a session must have been quiet."""
 
-    aliases: ClassVar = {"quietDays": "quiet_days"}
+    aliases: ClassVar = bases.camel("quiet_days")
     quiet_days: int = Field(
         QUIET_DAYS, ge=1, le=MAX_QUIET_DAYS, description="Days without a change."
     )
@@ -38,7 +38,7 @@ class QuietQuery(bases.Lenient):
 class CleanupBody(bases.Lenient, bases.Confirmed, bases.Keyed):
     """What to remove; the typed word is asked for when something is."""
 
-    aliases: ClassVar = {"dryRun": "dry_run", "quietDays": "quiet_days"}
+    aliases: ClassVar = bases.camel("dry_run", "quiet_days")
     dry_run: bases.Flag = Field(True, description="Only count; send false to remove.")
     quiet_days: Annotated[bases.Whole, Field(ge=1, le=MAX_QUIET_DAYS)] = Field(
         QUIET_DAYS, description="Days without a change."
@@ -48,14 +48,14 @@ class CleanupBody(bases.Lenient, bases.Confirmed, bases.Keyed):
 class MigrateQuery(bases.Lenient):
     """Whose old memory bank."""
 
-    aliases: ClassVar = {"userId": "user_id"}
-    user_id: UserId = Field(None, description="Default: the caller's user; `org/user` in a tenant.")
+    aliases: ClassVar = bases.camel("user_id")
+    user_id: UserId = bases.optional("Default: the caller's user; `org/user` in a tenant.")
 
 
 class MigrateBody(MigrateQuery, bases.Keyed):
     """Whose old memory bank is moved in."""
 
-    aliases: ClassVar = {"dryRun": "dry_run", "userId": "user_id"}
+    aliases: ClassVar = bases.camel("dry_run", "user_id")
     dry_run: bases.Flag = Field(False, description="Only count what would be moved.")
 
 
@@ -67,8 +67,8 @@ class SanitizeQuery(bases.Lenient):
     """Where to look."""
 
     aliases: ClassVar = {"nextCursor": "cursor"}
-    tier: CoreTier | None = Field(None, description="Only this tier.")
-    cursor: Cursor = Field(None, description="`nextCursor` of the last answer.")
+    tier: CoreTier | None = bases.optional("Only this tier.")
+    cursor: Cursor = bases.optional("`nextCursor` of the last answer.")
 
 
 class SanitizeBody(SanitizeQuery, bases.Keyed):
@@ -107,19 +107,10 @@ class IndexSizeView(bases.Answer):
     """The vector index behind the alias; a count is null where the engine has none."""
 
     collection: str | None
-    points_count: int
-    vectors_count: int
-    segments_count: int | None
-
-    @classmethod
-    def from_size(cls, size: ports.IndexSize) -> Self:
-        """Each point has one dense vector and one of terms; the client counts the dense ones."""
-        return cls.of(
-            size,
-            points_count=size.points,
-            vectors_count=size.points,
-            segments_count=size.facts.get("segments"),
-        )
+    # Each point has one dense vector and one of terms; the client counts the dense ones.
+    points_count: int = bases.path("points")
+    vectors_count: int = bases.path("points")
+    segments_count: int | None = bases.path("facts.segments", default=None)
 
 
 class SizesMeta(bases.Answer):
@@ -229,23 +220,16 @@ class MigrationView(bases.Answer):
 class MigrateStatus(bases.Answer):
     """`pending`: what a move would bring in now."""
 
-    legacy_total: int
-    pending: int
-    already_there: int
-    unusable: int
+    legacy_total: int = bases.path("total")
+    pending: int = bases.path("migrated")
+    already_there: int = bases.path("duplicates")
+    unusable: int = bases.path("rejected")
     needed: bool
     complete: bool
 
     @classmethod
     def from_migration(cls, would: ports.Migration) -> Self:
-        return cls(
-            legacy_total=would.total,
-            pending=would.migrated,
-            already_there=would.duplicates,
-            unusable=would.rejected,
-            needed=would.migrated > 0 or not would.complete,
-            complete=would.complete,
-        )
+        return cls.of(would, needed=would.migrated > 0 or not would.complete)
 
 
 class MigrateStatusAnswer(bases.Success):
@@ -288,10 +272,10 @@ class SanitizeAnswer(bases.Written, bases.Camel):
     """Texts with encoded files in them; `nextCursor` null: everything was looked at."""
 
     dry_run: bool
-    total_scanned: int
-    total_corrupted: int
-    total_sanitized: int
-    total_failed: int
+    total_scanned: int = bases.path("scanned", alias="totalScanned")
+    total_corrupted: int = bases.path("corrupted", alias="totalCorrupted")
+    total_sanitized: int = bases.path("sanitized", alias="totalSanitized")
+    total_failed: int = bases.path("failed", alias="totalFailed")
     samples: tuple[dict[str, Any], ...]
     duration_ms: float
     next_cursor: str | None
@@ -300,7 +284,6 @@ class SanitizeAnswer(bases.Written, bases.Camel):
 
     @classmethod
     def from_report(cls, report: ports.SanitizeReport, documents: bool) -> Self:
-        """`documents`: the caller's name of the books tier."""
         steps = {
             "Ask again with nextCursor as cursor to go on.": report.next_cursor is not None,
             "Send dry_run false to take the encoded files out.": report.dry_run
@@ -310,10 +293,6 @@ class SanitizeAnswer(bases.Written, bases.Camel):
         found = f"{report.corrupted} of {report.scanned} memories hold encoded files."
         return cls.of(
             report,
-            total_scanned=report.scanned,
-            total_corrupted=report.corrupted,
-            total_sanitized=report.sanitized,
-            total_failed=report.failed,
             samples=[{**one, "tier": tier_name(one["tier"], documents)} for one in report.samples],
             duration_ms=round(report.duration_ms, 1),
             message=found if report.dry_run else f"{found} {report.sanitized} were cleaned.",

@@ -10,8 +10,7 @@ import orjson
 from starlette.responses import Response, StreamingResponse
 
 from rayapp.api.auth import BACKUP
-from rayapp.api.call import Call
-from rayapp.api.confirm import check_confirmed
+from rayapp.api.call import Call, check_confirmed
 from rayapp.api.responses import JSON, file_form, merged, raises, raises_code
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.books import form_of
@@ -36,6 +35,10 @@ FORM = file_form(wire.UploadedImport, {"file": "(the bytes of rayapp-export.zip)
 FROM_FORM = file_form(
     wire.ForeignImport,
     {"file": "(the bytes of conversations.json)", "source": "chatgpt", "dryRun": True},
+)
+FILE_ERRORS = merged(
+    raises(TooLarge, Overloaded),
+    *map(raises_code, ("bad_archive", "malformed_form", "unsupported_media_type")),
 )
 
 
@@ -75,8 +78,7 @@ async def export(call: CurrentCall, query: InQuery[wire.DownloadQuery]) -> Respo
 async def listed(call: CurrentCall) -> wire.BackupsAnswer:
     """Of the caller's user, newest first; `GET /api/memory/backup/export?name=` answers one."""
     kept = await call.services.exports.kept(call.reads.own)
-    rows = tuple(map(wire.KeptView.from_kept, kept))
-    return wire.BackupsAnswer(backups=rows, total=len(rows))
+    return wire.BackupsAnswer(backups=kept, total=len(kept))
 
 
 @routes.delete(f"{BACKUP}/cleanup", summary="Remove old archives", **writes())
@@ -104,15 +106,7 @@ async def import_(call: CurrentCall, body: wire.ImportBody) -> wire.ImportAnswer
     return wire.ImportAnswer.from_report(report, dry_run=body.dryRun)
 
 
-@routes.post(
-    UPLOAD,
-    summary="Import an archive file",
-    responses=merged(
-        raises(TooLarge, Overloaded),
-        *map(raises_code, ("bad_archive", "malformed_form", "unsupported_media_type")),
-    ),
-    openapi_extra=FORM,
-)
+@routes.post(UPLOAD, summary="Import an archive file", responses=FILE_ERRORS, openapi_extra=FORM)
 async def upload(call: CurrentCall) -> wire.ImportAnswer:
     """The zip or the JSON file of an export, in the field `file` of a form; else as the import."""
     async with form_of(call, wire.UploadedImport) as (file, name, form):
@@ -124,13 +118,7 @@ async def upload(call: CurrentCall) -> wire.ImportAnswer:
 
 
 @routes.post(
-    FROM,
-    summary="Import from another system",
-    responses=merged(
-        raises(TooLarge, Overloaded),
-        *map(raises_code, ("bad_archive", "malformed_form", "unsupported_media_type")),
-    ),
-    openapi_extra=FROM_FORM,
+    FROM, summary="Import from another system", responses=FILE_ERRORS, openapi_extra=FROM_FORM
 )
 async def import_from(call: CurrentCall) -> wire.ForeignImportAnswer:
     """What `source` exported, as its zip or JSON file: memories of mem0, conversations of ChatGPT
@@ -177,7 +165,7 @@ async def _check_replaced(call: Call, body: wire.ImportBody | wire.UploadedImpor
     operator holds it."""
     if _asked(body).merge is Merge.REPLACE and not body.dryRun:
         check_confirmed(body.confirm, "What is here of these kinds goes first")
-        await call.services.holds.check(call.user_id)
+        await call.services.holds.check(call.who.user_id)
 
 
 @contextmanager
@@ -193,7 +181,7 @@ def _archive(call: Call, body: wire.ImportBody) -> Iterator[Archive]:
         return
     assert body.name is not None
     with (
-        call.services.exports.files.opened(call.user_id, body.name) as file,
+        call.services.exports.files.opened(call.who.user_id, body.name) as file,
         _read(file, body.name, call.services.settings.backup.max_unpacked_bytes) as found,
     ):
         yield found
@@ -219,7 +207,7 @@ async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
 
 
 async def _kept_file(call: Call, name: str) -> AsyncIterator[bytes]:
-    with call.services.exports.files.opened(call.user_id, name) as file:
+    with call.services.exports.files.opened(call.who.user_id, name) as file:
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk
 
@@ -227,7 +215,6 @@ async def _kept_file(call: Call, name: str) -> AsyncIterator[bytes]:
 async def _safety(call: Call, kept: KeptArchive) -> wire.SafetyView:
     payload = None
     if kept.name.endswith(".json"):
-        with call.services.exports.files.opened(call.user_id, kept.name) as file:
+        with call.services.exports.files.opened(call.who.user_id, kept.name) as file:
             payload = orjson.loads(file.read())
-    view = wire.KeptView.from_kept(kept).model_dump()
-    return wire.SafetyView(**view, payload=payload)
+    return wire.SafetyView.of(kept, payload=payload)

@@ -30,7 +30,7 @@ def _add_list(name: str, tag: str, shape: type[wire.GoalsAnswer | wire.ValuesAns
         call: CurrentCall, query: InQuery[wire.ListedQuery]
     ) -> wire.GoalsAnswer | wire.ValuesAnswer:
         found = await call.services.bank.listed(call.reads, tag, query.limit)
-        return shape.of(found, **{name: tuple(map(wire.ListedView.from_item, found.items))})
+        return shape.of(found, **{name: found.items})
 
     @routes.post(
         path,
@@ -90,7 +90,7 @@ async def bank_add(call: CurrentCall, body: wire.BankBody) -> wire.BankStoreAnsw
 @routes.get(f"{BANK}/stats", summary="Counts of the memory bank")
 async def bank_stats(call: CurrentCall) -> wire.BankStatsAnswer:
     stats = await call.services.bank.stats(call.reads)
-    return wire.BankStatsAnswer.of(stats, total_memories=stats.total, unique_tags=len(stats.tags))
+    return wire.BankStatsAnswer.of(stats, unique_tags=len(stats.tags))
 
 
 @routes.get(BANK_ITEM, summary="Read a memory of any tier", responses=raises(NotFound))

@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from rayapp.api.auth import BOOKS, DOCUMENTS, UPLOAD
 from rayapp.api.call import Call
+from rayapp.api.errors import error_answer
 from rayapp.api.hebrew_errors import SENTENCES, wants_hebrew
 from rayapp.api.json_answer import answer, model_answer
 from rayapp.api.json_body import read_model
@@ -19,23 +20,33 @@ from rayapp.api.responses import JSON, EventStream, file_form, raises, raises_co
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, sse_event
 from rayapp.api.routes.memories import check_query
-from rayapp.core.errors import Conflict, InvalidInput, NotFound, Overloaded, TooLarge
+from rayapp.core.errors import (
+    Conflict,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    RayappError,
+    TooLarge,
+)
 from rayapp.documents.ports import OPEN, Book, BookQuery
 from rayapp.documents.service import Duplicate
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import SearchQuery
 from rayapp.wire import books as wire
-from rayapp.wire.bases import Body
+from rayapp.wire.bases import Body, ErrorAnswer
 from rayapp.wire.search import SearchAnswerView, search_body
 
 BodyT = TypeVar("BodyT", bound=Body)
-routes = router("books")
+routes, later_routes = router("books"), router("not yet")
 # Routes that take a form with a file.
 FORM_PATHS = frozenset({BOOKS, f"{UPLOAD}/upload"})
 # What is sent to them is not read.
 UNREAD_PATHS = frozenset(
-    {f"{UPLOAD}/books", f"{UPLOAD}/cancel/{{task_id}}", f"{BOOKS}/{{book_id}}/publish"}
+    {f"{UPLOAD}/books", f"{UPLOAD}/cancel/{{task_id}}", f"{BOOKS}/{{book_id}}/publish", DOCUMENTS}
+)
+URLS_LATER = (
+    "This version reads no addresses; download the document and send it to POST /api/memory/books."
 )
 MAX_FIELDS, MAX_FIELD_BYTES = 20, 4_096
 # Of a form that is parsed in one turn of the event loop: some .1 ms.
@@ -143,7 +154,7 @@ async def one(call: CurrentCall, book_id: BookId, query: InQuery[wire.SeenFrom])
     book = await call.services.books.seen(call.reads, book_id, query.conversation_id)
     indexed = await call.services.books.indexed(book)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
-    return wire.BookAnswer(book=wire.BookDetail.from_book(book, indexed, text))
+    return wire.BookAnswer(book=wire.BookDetail.of_book(book, indexed, parsedMarkdown=text))
 
 
 @routes.delete(f"{BOOKS}/{{book_id}}", summary="Delete a document", **writes(NotFound, Conflict))
@@ -212,26 +223,22 @@ async def progress(call: CurrentCall, task_id: TaskId) -> Response:
     return StreamingResponse(stream, media_type=EVENT_STREAM, headers=STREAM_HEADERS)
 
 
-@routes.get(
-    f"{UPLOAD}/books",
-    summary="List the documents by their old path",
-    status_code=307,
-    response_model=wire.BooksMoved,
-)
-async def listed_there(call: CurrentCall) -> Response:
-    """See `GET /api/memory/books`."""
-    return _moved()
+def _add_moved(method: str, summary: str) -> None:
+    @routes.api_route(
+        f"{UPLOAD}/books",
+        methods=[method],
+        summary=summary,
+        description=f"See `{method} {BOOKS}`.",
+        status_code=307,
+        response_model=wire.BooksMoved,
+    )
+    async def moved(call: CurrentCall) -> Response:
+        found = wire.BooksMoved(location=BOOKS)
+        return model_answer(found, status=307, headers={"Location": BOOKS})
 
 
-@routes.post(
-    f"{UPLOAD}/books",
-    summary="Upload a document by its old path",
-    status_code=307,
-    response_model=wire.BooksMoved,
-)
-async def uploaded_there(call: CurrentCall) -> Response:
-    """See `POST /api/memory/books`."""
-    return _moved()
+_add_moved("GET", "List the documents by their old path")
+_add_moved("POST", "Upload a document by its old path")
 
 
 @routes.get(f"{UPLOAD}/search", summary="Search the documents", response_model=SearchAnswerView)
@@ -248,7 +255,7 @@ async def search(call: CurrentCall, query: InQuery[wire.BookSearchQuery]) -> Res
         where=query.fill(ItemFilter, doc_ids=ids),
         include_datagov=False,
         conversation_id=query.conversation_id,
-        principal=call.principal,
+        principal=call.who.principal,
     )
     found = await call.services.search.search(call.reads, wanted)
     return answer(search_body(found, call.services.clock.now(), call.documents))
@@ -266,9 +273,19 @@ async def library(call: CurrentCall, query: InQuery[wire.DocumentsQuery]) -> wir
         attached_to=query.conversation_id,
     )
     found, total = await call.services.books.page(call.reads, asked)
-    rows = tuple(wire.DocumentView.from_book(book) for book in found)
-    more = query.offset + len(rows) < total
-    return wire.DocumentsAnswer(documents=rows, total=total, hasMore=more)
+    more = query.offset + len(found) < total
+    return wire.DocumentsAnswer(documents=found, total=total, hasMore=more)
+
+
+@later_routes.post(
+    DOCUMENTS,
+    status_code=501,
+    summary="Register a document by its address",
+    description="Not implemented yet: always 501.",
+    response_model=ErrorAnswer,
+)
+async def register(call: CurrentCall) -> Response:
+    return error_answer(RayappError(URLS_LATER, code="not_implemented"))
 
 
 @routes.get(f"{DOCUMENTS}/{{document_id}}", summary="Open a document", responses=raises(NotFound))
@@ -278,27 +295,13 @@ async def opened(
     """As the first client shows one; `GET /api/memory/books/{book_id}` says more."""
     book = await call.services.books.seen(call.reads, document_id, query.conversation_id)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
-    return wire.DocumentDetail.of(
-        book,
-        id=book.book_id,
-        parsedMarkdown=text,
-        keyPoints=book.digest.themes,
-        numPages=book.pages,
-        fileType=book.kind,
-        uploadTimestamp=book.uploaded_at,
-        status=book.state.value,
-    )
-
-
-def _moved() -> Response:
-    found = wire.BooksMoved(location=BOOKS)
-    return model_answer(found, status=307, headers={"Location": BOOKS})
+    return wire.DocumentDetail.of(book, parsedMarkdown=text)
 
 
 async def _upload(call: Call) -> Response:
     async with form_of(call, wire.UploadForm) as (file, name, form):
         if form.replace:
-            await call.services.holds.check(call.user_id)
+            await call.services.holds.check(call.who.user_id)
         data = await asyncio.to_thread(file.read)
     try:
         book = await call.services.books.upload(
@@ -311,19 +314,11 @@ async def _upload(call: Call) -> Response:
             attached_to=form.conversation_id,
         )
     except Duplicate as error:
-        known = wire.BookInTheWay(
-            error=error.message,
-            message=error.message,
-            code=error.code,
-            existing_book_id=error.details["existing_book_id"],
-            details=error.details,
-        )
-        return model_answer(known, status=409)
-    done = wire.UploadAnswer(
-        book_id=book.book_id,
-        task_id=book.book_id,
-        message="The file is kept and is being read; follow it by its task_id.",
-    )
+        known = error.details["existing_book_id"]
+        shown = wire.BookInTheWay.of(error, error=error.message, existing_book_id=known)
+        return model_answer(shown, status=409)
+    said = "The file is kept and is being read; follow it by its task_id."
+    done = wire.UploadAnswer(book_id=book.book_id, task_id=book.book_id, message=said)
     return model_answer(done, status=200)
 
 
@@ -394,3 +389,6 @@ async def _followed(call: Call, book: Book, rounds: int) -> AsyncIterator[bytes]
             book = await books.get(call.reads, book.book_id)
         except NotFound:
             return
+
+
+routes.routes.extend(later_routes.routes)

@@ -52,7 +52,7 @@ async def context(call: CurrentCall, body: wire.PrefetchBody) -> Response:
     What was away is named in `degraded`."""
     found = await _context(call, body)
     block, shown = found.block, body.include_context
-    meta = memory_meta(found, user_id=call.user_id, documents=call.documents)
+    meta = memory_meta(found, user_id=call.who.user_id, documents=call.documents)
     return _tagged(
         wire.ContextAnswer.from_context(
             found,
@@ -79,7 +79,7 @@ async def prefetch(call: CurrentCall, body: wire.PrefetchBody) -> Response:
             debug=retrieval_debug(found) | {"confidence": found.confidence},
             text=(found.block.text or None) if body.include_context else None,
             memory_meta=memory_meta(
-                found, user_id=call.user_id, documents=call.documents, unnamed=UNNAMED
+                found, user_id=call.who.user_id, documents=call.documents, unnamed=UNNAMED
             ),
         )
     )
@@ -98,9 +98,9 @@ async def _context(call: Call, body: wire.PrefetchBody) -> AssistantContext:
 def request_of(call: Call, body: wire.PrefetchBody) -> ContextRequest:
     check_query(call, body.query)
     # A key that may not write changes nothing, also not by what its user says.
-    recorder = call.recorder if call.may_write else None
+    recorder = call.recorder if call.who.may_write else None
     return body.fill(
-        ContextRequest, recent=_before(body), principal=call.principal, recorder=recorder
+        ContextRequest, recent=_before(body), principal=call.who.principal, recorder=recorder
     )
 
 

@@ -92,7 +92,7 @@ async def _lines(
 
 def _kinds(call: Call, wanted: tuple[str, ...] | None) -> frozenset[ports.StreamKind]:
     """Jobs belong to no user: they are told to operators, and to nobody who did not ask."""
-    allowed = frozenset(ports.StreamKind) if call.admin else ports.USER_KINDS
+    allowed = frozenset(ports.StreamKind) if call.who.admin else ports.USER_KINDS
     if wanted is None:
         return allowed
     if not allowed.issuperset(wanted):

@@ -25,11 +25,10 @@ async def graph(call: CurrentCall, query: InQuery[wire.GraphQuery]) -> wire.Grap
     found = await call.services.graphs.picture(call.reads, query.mode)
     if query.include_datagov:
         found = beside(found, await call.services.graphs.catalogue())
-    nodes = tuple(wire.NodeView.from_node(node, call.documents) for node in found.nodes)
     meta = wire.GraphMeta(
         built_ms=call.built_ms, node_count=len(found.nodes), edge_count=len(found.edges)
     )
-    return wire.GraphAnswer.of(found, nodes=nodes, meta=meta)
+    return wire.GraphAnswer.of(found, call.documents, meta=meta)
 
 
 @routes.get(f"{MEMORY}/kg", summary="List concepts")
@@ -95,9 +94,7 @@ async def path(call: CurrentCall, query: InQuery[wire.PathQuery]) -> wire.PathAn
 @routes.get(f"{MEMORY}/content-graph/stats", summary="Size of the content graph")
 async def content_stats(call: CurrentCall) -> wire.ContentStatsAnswer:
     found = await call.services.graphs.stats(call.reads)
-    return wire.ContentStatsAnswer(
-        stats=wire.ContentStatsBody.of(found), meta=BuiltIn(built_ms=call.built_ms)
-    )
+    return wire.ContentStatsAnswer(stats=found, meta=BuiltIn(built_ms=call.built_ms))
 
 
 @routes.post(f"{MEMORY}/content-graph/backfill", summary="Take memories up again", **writes())

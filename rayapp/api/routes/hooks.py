@@ -17,7 +17,7 @@ from rayapp.learning.records import ToolRun
 from rayapp.memory.tiers import CORE_TIERS, tier_name
 from rayapp.search.requests import SearchQuery
 from rayapp.wire import hooks as wire
-from rayapp.wire.context import GatingView, IntentsView
+from rayapp.wire.context import GatingView
 from rayapp.wire.prompt import TurnPromptAnswer
 
 routes = router("hooks")
@@ -37,7 +37,7 @@ async def context(call: CurrentCall, body: wire.HookContextQuery) -> wire.HookCo
             limit=min(body.limit, call.services.settings.search.max_limit),
             tiers=tiers,
             include_datagov=False,
-            principal=call.principal,
+            principal=call.who.principal,
         ),
     )
     owed = None
@@ -45,7 +45,7 @@ async def context(call: CurrentCall, body: wire.HookContextQuery) -> wire.HookCo
         owed = await call.services.hooks.owed(call.reads, body.conversation_id)
     return wire.HookContextAnswer.of(
         found,
-        contexts=tuple(wire.HookContextView.from_hit(hit, call.documents) for hit in found.hits),
+        call.documents,
         total=len(found.hits),
         query=body.query,
         tiers_searched=tuple(tier_name(tier, call.documents) for tier in found.tiers or tiers),
@@ -95,7 +95,7 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
         ),
         memory_meta=memory_meta(
             context,
-            user_id=call.user_id,
+            user_id=call.who.user_id,
             message_id=body.message_id,
             documents=call.documents,
             unnamed=UNNAMED,
@@ -105,7 +105,7 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
         required_scoring=owed is not None,
         current_state="unscored" if owed is not None else "scored",
         gating=GatingView.from_decision(context.gating),
-        intents=IntentsView.from_intents(context.intents),
+        intents=context.intents,
         latency_ms=call.built_ms,
         degraded=context.degraded,
         prompt=TurnPromptAnswer.from_prompt(found.prompt, latency_ms=call.built_ms)

@@ -36,7 +36,7 @@ async def stats(call: CurrentCall) -> wire.StatsAnswer:
     active = sum(row.active for row in rows if row.tier in MOVING_TIERS)
     rates = await statistics.rates(call.reads, active, timedelta(milliseconds=RATE_WINDOW_MS))
     body = wire.StatsBody(
-        user_id=call.user_id,
+        user_id=call.who.user_id,
         as_of=call.services.clock.now(),
         cache_hit_rate=rates.cache_hit,
         promotion_rate=rates.promotion,
@@ -57,9 +57,7 @@ async def stats(call: CurrentCall) -> wire.StatsAnswer:
 async def growth(call: CurrentCall, query: InQuery[wire.GrowthQuery]) -> wire.GrowthAnswer:
     """A bare array: one row per UTC day, gaps filled, oldest first."""
     rows = await call.services.statistics.growth(call.reads, query.days)
-    return wire.GrowthAnswer(
-        tuple(wire.GrowthRow.of(row, total_memories=row.total) for row in rows)
-    )
+    return wire.GrowthAnswer.model_validate(rows)
 
 
 def overall(components: Sequence[Component]) -> Literal["healthy", "degraded", "unhealthy"]:
@@ -85,7 +83,7 @@ async def health(call: CurrentCall, query: InQuery[wire.HealthQuery]) -> wire.He
     found = wire.HealthAnswer(
         status=overall(components),
         timestamp=call.services.clock.now(),
-        components=tuple(map(wire.ComponentView.of, components)),
+        components=components,
         summary=wire.HealthSummary(
             total=len(components), healthy=well, unhealthy=len(components) - well
         ),

@@ -111,19 +111,19 @@ async def score(call: CurrentCall, body: wire.ScoreBody) -> wire.OutcomeAnswerVi
 async def promote(call: CurrentCall, body: wire.PromoteBody | None = None) -> wire.PromoteAnswer:
     """For the acting user, or for all users. Running it twice changes nothing."""
     of_all = body is not None and body.all_users
-    report = await call.services.promotion.run(None if of_all else call.user_id)
-    return wire.PromoteAnswer(stats=wire.CycleView.of(report))
+    report = await call.services.promotion.run(None if of_all else call.who.user_id)
+    return wire.PromoteAnswer(stats=report)
 
 
 @routes.get(f"{MEMORY}/decay/schedule", summary="When promotion runs")
 async def decay_schedule(call: CurrentCall) -> wire.ScheduleAnswer:
-    schedule = await call.services.promotion.schedule(call.user_id)
-    return wire.ScheduleAnswer(schedule=wire.ScheduleView.of(schedule))
+    schedule = await call.services.promotion.schedule(call.who.user_id)
+    return wire.ScheduleAnswer(schedule=schedule)
 
 
 @routes.post(
     f"{MEMORY}/decay/force", summary="Run a promotion cycle for the acting user", **writes(Conflict)
 )
 async def decay_force(call: CurrentCall) -> wire.DecayAnswer:
-    report = await call.services.promotion.run(call.user_id)
-    return wire.DecayAnswer(result=wire.CycleView.of(report))
+    report = await call.services.promotion.run(call.who.user_id)
+    return wire.DecayAnswer(result=report)

@@ -149,7 +149,7 @@ async def versions(
     call: CurrentCall, memory_id: MemoryIdPart, query: InQuery[wire.VersionsQuery]
 ) -> wire.VersionsAnswer:
     rows = await call.services.memories.versions(call.reads, memory_id, query.limit)
-    return wire.VersionsAnswer(memory_id=memory_id, versions=tuple(map(wire.VersionView.of, rows)))
+    return wire.VersionsAnswer(memory_id=memory_id, versions=rows)
 
 
 @routes.get(

@@ -48,7 +48,7 @@ async def _newest(call: Call, kind: str) -> Job | None:
 
 
 async def _submit(call: Call, kind: str, **params: Any) -> wire.SubmittedView:
-    job = await call.services.jobs.submit(kind, params, requested_by=call.principal)
+    job = await call.services.jobs.submit(kind, params, requested_by=call.who.principal)
     return wire.SubmittedView.from_job(job)
 
 

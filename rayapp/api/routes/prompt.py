@@ -30,7 +30,7 @@ async def contexts(call: CurrentCall) -> wire.WindowsAnswer:
     operator set instead."""
     prompts = call.services.prompt
     own = await prompts.own_windows(call.reads)
-    return wire.WindowsAnswer.from_table(prompts.windows, own, FALLBACK_WINDOW)
+    return wire.WindowsAnswer(models=prompts.windows, own=own, fallback=FALLBACK_WINDOW)
 
 
 @routes.get("/api/model/context", summary="The context window of a model")
@@ -43,7 +43,7 @@ async def context(call: CurrentCall, query: InQuery[wire.ModelQuery]) -> wire.Wi
 @routes.get(MODEL, summary="The context window of a model, by its path")
 async def one(call: CurrentCall, model_name: ModelPart) -> wire.WindowAnswer:
     found = await call.services.prompt.window(call.reads, model_name)
-    return wire.WindowAnswer.from_window(found)
+    return wire.WindowAnswer(window=found)
 
 
 @routes.post(MODEL, summary="Set the context window of a model", **writes(Conflict, Forbidden))
@@ -56,7 +56,7 @@ async def set_window(
     found = await call.services.prompt.set_window(
         call.writes, model_name, body.tokens, everybody=body.everybody
     )
-    return wire.WindowAnswer.from_window(found)
+    return wire.WindowAnswer(window=found)
 
 
 @routes.delete(MODEL, summary="Use the table's window again", **writes(NotFound, Forbidden))
@@ -67,9 +67,9 @@ async def unset_window(
     found = await call.services.prompt.unset_window(
         call.writes, model_name, everybody=query.everybody
     )
-    return wire.WindowAnswer.from_window(found)
+    return wire.WindowAnswer(window=found)
 
 
 def _check_operator(call: CurrentCall, everybody: bool) -> None:
-    if everybody and not call.admin:
+    if everybody and not call.who.admin:
         raise Forbidden("Only a key with the scope admin sets a window for everybody.")

@@ -40,7 +40,7 @@ async def search(call: CurrentCall, body: wire.SearchBody) -> Response:
             f"limit: {body.limit} is above {most}; ask for less and page with offset.",
             details={"field": "limit", "limit": most},
         )
-    query = replace(body.search_query(), principal=call.principal)
+    query = replace(body.search_query(), principal=call.who.principal)
     found = await call.services.search.search(call.reads, query)
     call.notes |= {"stages": found.timings_ms, "hits": len(found.hits), "degraded": found.degraded}
     now, first_client = call.services.clock.now(), call.services.settings.compat.first_client
@@ -62,7 +62,7 @@ async def recent(call: CurrentCall, query: InQuery[wire.RecentQuery]) -> wire.Re
     parts = _parts(tiers, query.datagov_categories, call.services.clock.now())
     shown = await _page(call, parts, query)
     return wire.RecentAnswer(
-        memories=tuple(wire.RecentView.from_item(item, call.documents) for item in shown)
+        memories=tuple(wire.RecentView.of(item, call.documents) for item in shown)
     )
 
 

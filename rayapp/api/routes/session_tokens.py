@@ -19,21 +19,21 @@ routes = router("sessions")
 async def make(call: CurrentCall, body: wire.SessionBody | None = None) -> wire.SessionAnswer:
     """A signed token for the caller's user, to be sent as `Authorization: Bearer …` in the place of
     the key. It covers no more than the key, never `admin`, and ends with it."""
-    tokens = call.services.session_tokens
+    tokens, key = call.services.session_tokens, call.who.key
     if not tokens.on:
         raise _off(call)
-    if call.key is None:
+    if key is None:
         raise Forbidden("A session token makes no other one; use a key.")
     wanted = body or wire.SessionBody()
-    if wanted.shard is not None and wanted.shard != call.key.org_id:
+    if wanted.shard is not None and wanted.shard != key.org_id:
         raise Forbidden("This key belongs to another shard; leave it out, or use a key of it.")
-    user_id = user_of(call.user_id)
-    token, said = tokens.make(call.key, user_id, frozenset(wanted.scopes), wanted.seconds)
+    user_id = user_of(call.who.user_id)
+    token, said = tokens.make(key, user_id, frozenset(wanted.scopes), wanted.seconds)
     return wire.SessionAnswer(
         token=token,
         expires_at=said.expires_at,
         user_id=user_id,
-        shard=call.key.org_id,
+        shard=key.org_id,
         scopes=tuple(sorted(said.scopes)),
     )
 
@@ -47,7 +47,7 @@ async def end(
     tokens = call.services.session_tokens
     if not tokens.on:
         raise _off(call)
-    token = tokens.read(body.token) if body is not None and body.token else call.token
+    token = tokens.read(body.token) if body is not None and body.token else call.who.token
     if token is None:
         raise InvalidInput(
             "token: send the session token that is to end.", details={"field": "token"}

@@ -20,7 +20,6 @@ from rayapp.inference.chat.rules.answers import day_start
 from rayapp.inference.chat.rules.hijack import fallback_of
 from rayapp.inference.chat.rules.integrity import check_response
 from rayapp.wire import tools as wire
-from rayapp.wire.context import DisclaimerView
 
 routes, model_routes = router("tools"), router("models")
 
@@ -50,7 +49,7 @@ def tool_call(
         ToolCall,
         name=name,
         arguments=arguments,
-        may_write=call.may_write,
+        may_write=call.who.may_write,
         recorder=call.recorder,
         idempotency_key=idempotency_key,
     )
@@ -58,7 +57,7 @@ def tool_call(
 
 def offered(call: Call) -> list[type[Tool]]:
     """The tools that this key may call: a model must not be offered what will be refused."""
-    return [one for one in call.services.tools.listed() if call.may_write or not one.writes]
+    return [one for one in call.services.tools.listed() if call.who.may_write or not one.writes]
 
 
 def hints(tool: type[Tool]) -> wire.ToolHints:
@@ -103,7 +102,7 @@ async def tool_table(call: CurrentCall, query: InQuery[wire.TableQuery]) -> wire
     long to wait, and the tokens of an answer; for tools of others too."""
     table = call.services.tools.table
     names = query.tools if query.tools is not None else tuple(table)
-    rows = tuple(wire.ToolRowView.from_row(name, row_of(name, table)) for name in names)
+    rows = tuple(wire.ToolRowView.of(row_of(name, table), name=name) for name in names)
     return wire.ToolTableAnswer(tools=rows)
 
 
@@ -137,7 +136,7 @@ async def check(call: CurrentCall, body: wire.ResponseCheckBody) -> wire.Respons
     return wire.ResponseCheckAnswer.of(
         found,
         fallback=fallback_of(body.question, found.answer) if hijacked else None,
-        disclaimers=tuple(map(DisclaimerView.of, disclaimers_of(body.question, found.answer))),
+        disclaimers=disclaimers_of(body.question, found.answer),
     )
 
 

@@ -5,8 +5,7 @@ import time
 
 from rayapp.admin.ports import Cleanup
 from rayapp.api.auth import DAILY, HOLDS, INTEGRITY, RETENTION, TENANTS
-from rayapp.api.call import Call
-from rayapp.api.confirm import check_confirmed
+from rayapp.api.call import Call, check_confirmed
 from rayapp.api.paths import OrgId
 from rayapp.api.responses import raises, raises_code
 from rayapp.api.route import IDEMPOTENT, CurrentCall, InQuery, router, writes
@@ -35,7 +34,7 @@ async def data_sizes(call: CurrentCall) -> wire.SizesAnswer:
     return wire.SizesAnswer.of(
         sizes,
         mongo=rows,
-        qdrant=sizes.index and wire.IndexSizeView.from_size(sizes.index),
+        qdrant=sizes.index,
         meta={
             "built_ms": round((time.perf_counter() - started) * 1000, 1),
             "total_bytes": sum(size.storage_bytes + size.index_bytes for size in rows),
@@ -58,8 +57,8 @@ async def integrity(call: CurrentCall) -> wire.IntegrityAnswer:
         store_bytes=sum(one.storage_bytes + one.index_bytes for one in sizes.collections),
         conversations=rows.get("sessions", 0),
         turns=rows.get("turns", 0),
-        backups=wire.BackupsView.of(backups),
-        checks=tuple(map(wire.IntegrityCheckView.of, checks)),
+        backups=backups,
+        checks=checks,
         degraded=sizes.degraded,
     )
 
@@ -69,7 +68,7 @@ async def daily(call: CurrentCall, query: InQuery[wire.DaysQuery]) -> wire.DaysA
     """A row per UTC day, kept for 400 days. Counts of outcomes and deletions only grow: what a day
     brought is the difference to the day before."""
     found = await call.services.storage_report.days(query.days)
-    return wire.DaysAnswer(days=tuple(map(wire.DayView.of, found)))
+    return wire.DaysAnswer(days=found)
 
 
 @routes.post("/api/data/compact-database", summary="Give free space back to the file system")
@@ -89,7 +88,7 @@ async def compact(call: CurrentCall) -> wire.CompactAnswer:
         space_reclaimed_mb=round(freed / MEGABYTE, 2),
         space_reclaimed_bytes=freed,
         collections_compacted=worked,
-        compact_results=tuple(map(wire.CompactView.of, done)),
+        compact_results=done,
         complete=complete,
         message=message,
         timestamp=call.services.clock.now(),
@@ -118,7 +117,7 @@ async def cleanup(call: CurrentCall, body: wire.CleanupBody | None = None) -> wi
     return wire.CleanupAnswer(
         dry_run=how.dry_run,
         stats=wire.CleanupStats.from_report(report, how.quiet_days),
-        result=wire.CleanupResult.of(report),
+        result=report,
         message=_cleanup_message(report),
     )
 
@@ -157,14 +156,14 @@ async def migrate(call: CurrentCall, body: wire.MigrateBody | None = None) -> wi
 
 
 def _writes(call: Call, whose: wire.MigrateQuery) -> WriteScope:
-    return WriteScope(whose.user_id or call.user_id, call.principal)
+    return WriteScope(whose.user_id or call.who.user_id, call.who.principal)
 
 
 @routes.put(f"{OPS}/migrate", summary="Prove that the old memory bank was moved in")
 async def migrate_verify(
     call: CurrentCall, body: wire.VerifyBody | None = None
 ) -> wire.VerifyAnswer:
-    user_id = (body and body.user_id) or call.user_id
+    user_id = (body and body.user_id) or call.who.user_id
     scope = ReadScope(user_id).own
     found = await call.services.upkeep.verify_migration(scope)
     return wire.VerifyAnswer(verification=wire.VerificationView.from_verification(found))
@@ -222,7 +221,7 @@ async def retention(call: CurrentCall, body: keeping.RunBody) -> keeping.Retenti
 @routes.get(HOLDS, summary="List the users whose data are held")
 async def holds(call: CurrentCall) -> keeping.HoldsAnswer:
     found = await call.services.holds.all()
-    return keeping.HoldsAnswer(holds=tuple(map(keeping.HoldView.of, found)))
+    return keeping.HoldsAnswer(holds=found)
 
 
 @routes.post(HOLDS, summary="Hold the data of a user", **writes())
@@ -230,15 +229,15 @@ async def hold(call: CurrentCall, body: keeping.HoldBody) -> keeping.HoldAnswer:
     """A legal hold: nothing of the user is deleted, neither by age nor by a route (409
     `legal_hold`), until it is released. What expires within hours or days (receipts, queues) still
     does. A repeat answers the hold that is there."""
-    kept = await call.services.holds.place(body.user_id, body.reason, call.principal)
-    return keeping.HoldAnswer(hold=keeping.HoldView.of(kept))
+    kept = await call.services.holds.place(body.user_id, body.reason, call.who.principal)
+    return keeping.HoldAnswer(hold=kept)
 
 
 @routes.delete(HOLDS, summary="Release the data of a user", **writes(NotFound))
 async def release(
     call: CurrentCall, query: InQuery[keeping.ReleaseQuery]
 ) -> keeping.ReleasedAnswer:
-    await call.services.holds.release(query.user_id, call.principal)
+    await call.services.holds.release(query.user_id, call.who.principal)
     return keeping.ReleasedAnswer(user_id=query.user_id, message="The hold is released.")
 
 
@@ -248,8 +247,7 @@ async def release(
 @routes.get(TENANTS, summary="List the tenants")
 async def tenants(call: CurrentCall) -> owners.TenantsAnswer:
     """Those that a key was ever made for. A key with a tenant never reaches this route."""
-    found = await call.services.tenants.all()
-    return owners.TenantsAnswer(tenants=tuple(map(owners.TenantView.of, found)))
+    return owners.TenantsAnswer(tenants=await call.services.tenants.all())
 
 
 @routes.delete(

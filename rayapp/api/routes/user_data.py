@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from rayapp.api.auth import DATA_CLEAR, USER, USER_PART
-from rayapp.api.confirm import check_confirmed
+from rayapp.api.call import check_confirmed
 from rayapp.api.json_body import read_query
 from rayapp.api.paths import Target
 from rayapp.api.responses import raises, raises_code
@@ -106,7 +106,7 @@ async def erase(call: CurrentCall, query: InQuery[wire.EraseQuery]) -> wire.Eras
     says what was there and what is left. Backups of the operator are not touched. Hiding a memory
     (`/api/memory/ghost`) keeps it; this does not."""
     check_confirmed(query.confirm, "Erasing cannot be undone")
-    if not call.owner:
+    if not call.who.owner:
         raise Forbidden("Only the user's own key, or one of scope admin, may erase the user.")
     return wire.ErasedAnswer.from_certificate(await call.services.erasure.erase(call.writes))
 
@@ -121,7 +121,7 @@ async def erase_part(call: CurrentCall, query: InQuery[wire.ErasePartQuery]) -> 
     subject; then the index is waited for, and a certificate says what went and what is left. Points
     in older collections of the index go with those."""
     check_confirmed(query.confirm, "Erasing cannot be undone")
-    if not call.owner:
+    if not call.who.owner:
         raise Forbidden("Only the user's own key, or one of scope admin, may erase the user.")
     services, scope, name = call.services, call.writes, query.id
     budget_s = services.user_data.runtime.budget_s
