@@ -1,7 +1,6 @@
 """Prefixes that a model gives, on the whole service over fakes and a scripted model."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from rayapp.index.point_builder import AT_ONCE, BATCH, ModelPrefixing
 from rayapp.index.records import WHOLE
 from rayapp.index.rules.points import VECTOR_HASH, vector_hash_of
 from rayapp.index.rules.prefix import MAX_TOOL_CHARS, accepted_prefix, embedded_texts
-from rayapp.inference.ports import ChatAnswer, Message
+from rayapp.inference.ports import ChatAnswer, ChatRequest
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -39,8 +38,8 @@ class Slow(ScriptedChat):
         super().__init__()
         self.now = self.most = 0
 
-    async def complete(self, messages: Sequence[Message], **limits: Any) -> ChatAnswer:
-        self.requests.append(tuple(messages))
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        self.requests.append(tuple(request.messages))
         self.now += 1
         self.most = max(self.most, self.now)
         try:
