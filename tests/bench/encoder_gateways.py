@@ -13,7 +13,6 @@ from rayapp.container.inference import open_embedding_backend, open_rerank_backe
 from rayapp.core.batching import BackendTraits
 from rayapp.core.breaker import Breaker, BreakerPolicy
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings, RerankerSettings
 from rayapp.inference.backends.model_thread import Precision
 from rayapp.inference.embedding import EmbeddingService
@@ -89,13 +88,9 @@ class Embedding(Product):
             traits = replace(traits, max_tokens=max_tokens)
         encoder: Any = backend.encoder  # type: ignore[attr-defined]
         super().__init__(encoder, traits)
+        breaker = Breaker("embedder", POLICY)
         self.service = EmbeddingService(
-            backend,
-            settings,
-            traits,
-            breaker=Breaker("embedder", POLICY),
-            metrics=self.metrics,
-            clock=SystemClock(),
+            backend, settings, traits, breaker=breaker, metrics=self.metrics
         )
         self.ways = {"bulk": self.bulk, "one text each": self.one_each}
 
@@ -138,13 +133,9 @@ class Reranking(Product):
             traits = replace(traits, max_tokens=max_tokens)
         model: Any = backend.model  # type: ignore[union-attr]
         super().__init__(model, traits)
+        breaker = Breaker("reranker", POLICY)
         self.service = RerankService(
-            backend,
-            settings,
-            traits,
-            breaker=Breaker("reranker", POLICY),
-            metrics=self.metrics,
-            clock=SystemClock(),
+            backend, settings, traits, breaker=breaker, metrics=self.metrics
         )
         self.ways = {"searches": self.searches}
 
