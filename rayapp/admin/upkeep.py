@@ -17,6 +17,7 @@ from rayapp.core.errors import Conflict, IndexDown
 from rayapp.core.ids import owner_id
 from rayapp.core.runtime import Runtime
 from rayapp.index.ports import ItemScan, VectorIndex
+from rayapp.index.records import Projection
 from rayapp.index.rules.points import collections_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
@@ -224,9 +225,9 @@ class UpkeepService:
         return items, points, False
 
     async def _sweep_index(self, until: float) -> tuple[int, bool]:
-        gone, after = 0, None
+        gone, after, ids_alone = 0, None, Projection(())
         while self.runtime.clock.monotonic() < until:
-            page, after = await self.index.scroll(after=after, limit=RESET_PAGE, keys=())
+            page, after = await self.index.scroll(after=after, limit=RESET_PAGE, read=ids_alone)
             ids = [point.point_id for point in page]
             kept = await self.stores.scan.existing(ids)
             orphans = [point_id for point_id in ids if point_id not in kept]

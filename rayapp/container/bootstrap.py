@@ -150,12 +150,11 @@ def remote_cache(settings: Settings) -> Cache | None:
 
 def with_cache(inner: Embedder, settings: Settings, metrics: Metrics, *, remote: bool) -> Embedder:
     """`inner` behind the in-process LRU and, with `remote`, behind Redis."""
-    clock = SystemClock()
-    layers = [CacheLayer("lru", InMemoryCache(settings.embedding.lru_items, clock))]
+    layers = [CacheLayer("lru", InMemoryCache(settings.embedding.lru_items, SystemClock()))]
     shared = remote_cache(settings) if remote else None
     if shared is not None:
         layers.append(CacheLayer("redis", shared, breaker("cache", settings)))
-    return CachedEmbedder(inner, layers, settings.embedding, metrics=metrics, clock=clock)
+    return CachedEmbedder(inner, layers, settings.embedding, metrics=metrics)
 
 
 def disk_space(settings: Settings) -> DiskSpace:

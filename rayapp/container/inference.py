@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rayapp.core.batching import BackendTraits, token_budget
 from rayapp.core.breaker import Breaker, BreakerPolicy
-from rayapp.core.runtime import Metrics, SystemClock
+from rayapp.core.runtime import Metrics
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings, RerankerSettings, Settings
 from rayapp.inference.backends.http import HttpEmbeddingBackend, HttpRerankBackend
 from rayapp.inference.backends.local import LocalEmbeddingBackend, LocalRerankBackend, open_encoder
@@ -96,14 +96,8 @@ def breaker(name: str, settings: Settings) -> Breaker:
 def embedding_service(settings: Settings, metrics: Metrics) -> EmbeddingService:
     """The gateway's model side: batch, breaker, backend. Loads a local model."""
     backend, traits = open_embedding_backend(settings.embedding)
-    return EmbeddingService(
-        backend,
-        settings.embedding,
-        traits,
-        breaker=breaker("embedding", settings),
-        metrics=metrics,
-        clock=SystemClock(),
-    )
+    own = breaker("embedding", settings)
+    return EmbeddingService(backend, settings.embedding, traits, breaker=own, metrics=metrics)
 
 
 def rerank_service(settings: Settings, metrics: Metrics) -> RerankService:
@@ -114,11 +108,5 @@ def rerank_service(settings: Settings, metrics: Metrics) -> RerankService:
         # Its candidates are compared with each other, so all of them go in one call.
         whole = reranker.batch.model_copy(update={"max_size": reranker.max_candidates})
         reranker = reranker.model_copy(update={"batch": whole})
-    return RerankService(
-        backend,
-        reranker,
-        traits,
-        breaker=breaker("reranker", settings),
-        metrics=metrics,
-        clock=SystemClock(),
-    )
+    own = breaker("reranker", settings)
+    return RerankService(backend, reranker, traits, breaker=own, metrics=metrics)

@@ -10,6 +10,7 @@ from typing import Any
 
 from rayapp.index import records
 from rayapp.index.ports import VectorIndex
+from rayapp.index.records import PAYLOAD, Projection
 from rayapp.index.rules.points import PASSAGE, PASSAGES, is_passage, item_point, passage_point
 from rayapp.memory.scope import ItemFilter, ReadScope
 
@@ -32,37 +33,34 @@ class PassageIndex:
         self.switch_alias, self.rebuilt = engine.switch_alias, engine.rebuilt
         self.retrieve, self.count = engine.retrieve, engine.count
 
-    async def upsert(
-        self, points: Sequence[records.IndexPoint], *, collection: str | None = None
-    ) -> None:
+    def at(self, collection: str | None) -> "PassageIndex":
+        return PassageIndex(self._engine.at(collection))
+
+    async def upsert(self, points: Sequence[records.IndexPoint]) -> None:
         """As the engine; passages that the text has no more are taken out."""
         if not points:
             return
-        held = await self._held([point.point_id for point in points], collection)
-        await self._engine.upsert(
-            [row for point in points for row in _rows(point)], collection=collection
-        )
+        held = await _held(self._engine, [point.point_id for point in points])
+        await self._engine.upsert([row for point in points for row in _rows(point)])
         wanted = {point.point_id: (1 + len(point.passages), point.rev) for point in points}
-        await self._cut(wanted, held, collection)
+        await self._cut(wanted, held)
 
-    async def copy(
-        self, points: Sequence[records.PointCopy], *, source: str, collection: str | None = None
-    ) -> list[str]:
+    async def copy(self, points: Sequence[records.PointCopy], source: str) -> list[str]:
         ids = [point.point_id for point in points]
-        held, before = await self._held(ids, source), await self._held(ids, collection)
+        held, before = await _held(self._engine.at(source), ids), await _held(self._engine, ids)
         copies = [
             replace(point, point_id=point_id, payload=_payload_of(point.payload, number, count))
             for point in points
             for count in (held.get(point.point_id, 1),)
             for number, point_id in enumerate(_ids(point.point_id, count))
         ]
-        left = await self._engine.copy(copies, source=source, collection=collection)
+        left = await self._engine.copy(copies, source)
         wanted = {point.point_id: (held.get(point.point_id, 1), point.rev) for point in points}
-        await self._cut(wanted, before, collection)
+        await self._cut(wanted, before)
         return list(dict.fromkeys(item_point(point_id)[0] for point_id in left))
 
     async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None:
-        held = await self._held([update.point_id for update in updates], None)
+        held = await _held(self._engine, [update.point_id for update in updates])
         await self._engine.set_payload(
             [
                 replace(update, point_id=point_id)
@@ -71,31 +69,20 @@ class PassageIndex:
             ]
         )
 
-    async def delete(
-        self,
-        point_ids: Sequence[str],
-        *,
-        revs: Mapping[str, int] | None = None,
-        collection: str | None = None,
-    ) -> None:
-        held = await self._held(point_ids, collection)
+    async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
+        held = await _held(self._engine, point_ids)
         owner = {
             one: point_id for point_id in point_ids for one in _ids(point_id, held.get(point_id, 1))
         }
         known = None if revs is None else {one: revs[whose] for one, whose in owner.items()}
-        await self._engine.delete(list(owner), revs=known, collection=collection)
+        await self._engine.delete(list(owner), known)
 
     async def query(
-        self,
-        scope: ReadScope,
-        where: ItemFilter,
-        sub_queries: Sequence[records.SubQuery],
-        *,
-        collection: str | None = None,
+        self, scope: ReadScope, where: ItemFilter, sub_queries: Sequence[records.SubQuery]
     ) -> list[list[records.ScoredPoint]]:
         """One list of items per sub-query, each by its best passage."""
         asked = list(sub_queries)
-        found = await self._engine.query(scope, where, asked, collection=collection)
+        found = await self._engine.query(scope, where, asked)
         answers = [_by_item(hits) for hits in found]
         factor = 1
         while factor < DEEPEST:
@@ -109,9 +96,7 @@ class PassageIndex:
                 break
             for at in short:
                 asked[at] = replace(sub_queries[at], limit=sub_queries[at].limit * factor)
-            again = await self._engine.query(
-                scope, where, [asked[at] for at in short], collection=collection
-            )
+            again = await self._engine.query(scope, where, [asked[at] for at in short])
             for at, hits in zip(short, again, strict=True):
                 found[at], answers[at] = hits, _by_item(hits)
         return [
@@ -119,26 +104,14 @@ class PassageIndex:
         ]
 
     async def scroll(
-        self,
-        *,
-        after: str | None,
-        limit: int,
-        until: str | None = None,
-        keys: Sequence[str] | None = None,
-        with_vectors: bool = False,
-        collection: str | None = None,
-    ) -> tuple[list[records.StoredPoint], str | None]:
+        self, *, after: str | None, limit: int, until: str | None = None, read: Projection = PAYLOAD
+    ) -> records.Page:
         """The points of items; those of their other passages are walked over."""
         kept: list[records.StoredPoint] = []
         following = after
         while True:
             page, following = await self._engine.scroll(
-                after=following,
-                limit=limit,
-                until=until,
-                keys=keys,
-                with_vectors=with_vectors,
-                collection=collection,
+                after=following, limit=limit, until=until, read=read
             )
             kept += [point for point in page if not is_passage(point.point_id)]
             if len(kept) > limit:
@@ -146,9 +119,7 @@ class PassageIndex:
             if following is None or len(kept) == limit:
                 return kept, following
 
-    async def _cut(
-        self, wanted: Mapping[str, tuple[int, int]], held: Mapping[str, int], collection: str | None
-    ) -> None:
+    async def _cut(self, wanted: Mapping[str, tuple[int, int]], held: Mapping[str, int]) -> None:
         """Take out the passages beyond those that an item has now: their number and its rev."""
         surplus = {
             passage_point(point_id, number): rev
@@ -156,14 +127,15 @@ class PassageIndex:
             for number in range(count, held.get(point_id, 1))
         }
         if surplus:
-            await self._engine.delete(list(surplus), revs=surplus, collection=collection)
+            await self._engine.delete(list(surplus), surplus)
 
-    async def _held(self, point_ids: Sequence[str], collection: str | None) -> dict[str, int]:
-        """Passages that the engine holds of each of these items that has more than one."""
-        if not point_ids:
-            return {}
-        stored = await self._engine.retrieve(point_ids, keys=(PASSAGES,), collection=collection)
-        return {point.point_id: point.payload.get(PASSAGES, 1) for point in stored}
+
+async def _held(engine: VectorIndex, point_ids: Sequence[str]) -> dict[str, int]:
+    """Passages that the engine holds of each of these items that has more than one."""
+    if not point_ids:
+        return {}
+    stored = await engine.retrieve(point_ids, Projection((PASSAGES,)))
+    return {point.point_id: point.payload.get(PASSAGES, 1) for point in stored}
 
 
 def _ids(point_id: str, count: int) -> Iterable[str]:

@@ -259,20 +259,18 @@ class PointBuilder:
         }, []
 
 
-async def written(
-    index: VectorIndex, points: Made, collection: str | None = None
-) -> tuple[list[MemoryItem], list[PointFailure]]:
+async def written(index: VectorIndex, points: Made) -> tuple[list[MemoryItem], list[PointFailure]]:
     """Upsert; a batch that the index refuses is halved until the bad point stands alone."""
     if not points:
         return [], []
     try:
-        await index.upsert([point for _, point in points], collection=collection)
+        await index.upsert([point for _, point in points])
     except (errors.BadVector, errors.InvalidInput) as error:
         if len(points) == 1:
             return [], [PointFailure(points[0][0], error)]
         half = len(points) // 2
-        left, left_failures = await written(index, points[:half], collection)
-        right, right_failures = await written(index, points[half:], collection)
+        left, left_failures = await written(index, points[:half])
+        right, right_failures = await written(index, points[half:])
         return left + right, left_failures + right_failures
     except errors.RayappError as error:
         return [], [PointFailure(item, error) for item, _ in points]

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from rayapp.core.vectors import IndexSchema
 from rayapp.index import records
+from rayapp.index.records import PAYLOAD, Projection
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.scope import ItemFilter, ReadScope
 
@@ -20,76 +21,45 @@ class VectorIndex(Protocol):
     An engine keeps the points it is given; `PassageIndex` makes points of the passages of an item,
     and is what services are given.
 
-    `collection` None means the one behind the alias. Every write is validated whole before the
-    engine sees it: BadVector or InvalidInput leaves nothing written.
+    Points are those of the collection behind the alias; `at` has those of another. Every write is
+    validated whole before the engine sees it: BadVector or InvalidInput leaves nothing written.
     """
+
+    def at(self, collection: str | None) -> "VectorIndex":
+        """This index with the points of `collection`; None: of the one behind the alias."""
 
     async def open(self, schema: IndexSchema) -> None:
         """Create collection and alias when there are none; SchemaMismatch when they differ."""
 
-    async def upsert(
-        self, points: Sequence[records.IndexPoint], *, collection: str | None = None
-    ) -> None:
+    async def upsert(self, points: Sequence[records.IndexPoint]) -> None:
         """Write points whose rev is not below the stored one."""
 
-    async def copy(
-        self, points: Sequence[records.PointCopy], *, source: str, collection: str | None = None
-    ) -> list[str]:
+    async def copy(self, points: Sequence[records.PointCopy], source: str) -> list[str]:
         """Write points with the vectors that `source` holds under their ids, where its points are
         of the wanted `vector_hash`; the ids for which it has none. A stored point of a higher rev
         is left alone, as by `upsert`. NotFound; InvalidInput leaves nothing written.
         """
 
     async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None: ...
-    async def delete(
-        self,
-        point_ids: Sequence[str],
-        *,
-        revs: Mapping[str, int] | None = None,
-        collection: str | None = None,
-    ) -> None:
+    async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
         """Ids that are not there are fine. With `revs`, a point of a higher rev is left alone."""
 
     async def query(
-        self,
-        scope: ReadScope,
-        where: ItemFilter,
-        sub_queries: Sequence[records.SubQuery],
-        *,
-        collection: str | None = None,
+        self, scope: ReadScope, where: ItemFilter, sub_queries: Sequence[records.SubQuery]
     ) -> list[list[records.ScoredPoint]]:
         """One list per sub-query, best first, in one round trip."""
 
     async def retrieve(
-        self,
-        point_ids: Sequence[str],
-        *,
-        with_vectors: bool = False,
-        keys: Sequence[str] | None = None,
-        collection: str | None = None,
+        self, point_ids: Sequence[str], read: Projection = PAYLOAD
     ) -> list[records.StoredPoint]:
-        """The points that are there. `keys`: of their payloads; None: all."""
+        """The points that are there."""
 
     async def scroll(
-        self,
-        *,
-        after: str | None,
-        limit: int,
-        until: str | None = None,
-        keys: Sequence[str] | None = None,
-        with_vectors: bool = False,
-        collection: str | None = None,
-    ) -> tuple[list[records.StoredPoint], str | None]:
-        """Points in id order with after < id <= until; the second value continues, None ends.
-        `keys` as in `retrieve`."""
+        self, *, after: str | None, limit: int, until: str | None = None, read: Projection = PAYLOAD
+    ) -> records.Page:
+        """Points in id order with after < id <= until; the second value continues, None ends."""
 
-    async def count(
-        self,
-        scope: ReadScope | None = None,
-        where: ItemFilter | None = None,
-        *,
-        collection: str | None = None,
-    ) -> int:
+    async def count(self, scope: ReadScope | None = None, where: ItemFilter | None = None) -> int:
         """Items: passages beyond the first of each do not count."""
 
     async def create_collection(

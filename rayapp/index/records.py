@@ -1,5 +1,6 @@
 """Values that cross the vector index protocol. Text never does: the truth hydrates hits."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -69,12 +70,27 @@ class ScoredPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPoint:
-    """A point read back by a scroll; vectors are None unless asked for."""
+    """A point read back; vectors are None unless asked for."""
 
     point_id: str
     payload: dict[str, Any]
     dense: Vector | None = None
     sparse: SparseVector | None = None
+
+
+Page = tuple[list[StoredPoint], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What is read of points: these keys of their payloads, None for all, and their vectors."""
+
+    keys: Sequence[str] | None = None
+    vectors: bool = False
+
+
+PAYLOAD = Projection()
+WHOLE = Projection(vectors=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 
 from rayapp.bulk.ports import LeaseStore
@@ -84,6 +84,16 @@ OnDeleted = Callable[[Sequence[str]], Awaitable[None]]
 def _op_of(item: MemoryItem) -> IndexOp:
     """Only active items have a point (decision 0004), whatever an edit of the item asked for."""
     return item.index.op if item.status is Status.ACTIVE else IndexOp.DELETE
+
+
+def _result_of(item: MemoryItem) -> IndexResult:
+    return IndexResult(
+        user_id=item.user_id,
+        point_id=item.point_id,
+        rev=item.index.rev,
+        op=_op_of(item),
+        context_prefix=item.context_prefix,
+    )
 
 
 @dataclass(eq=False)
@@ -203,12 +213,12 @@ class IndexingService:
     async def _delete_everywhere(self, revs: Mapping[str, int]) -> None:
         """From every collection of the alias: what a reindex fills, and what a rollback may bring
         back, must not hold a memory that was deleted."""
-        await self.index.delete(list(revs), revs=revs)
+        await self.index.delete(list(revs), revs)
         for name in collections_of(
             self.runtime.settings.qdrant.alias, await self.index.collections()
         ):
             with suppress(NotFound):  # dropped meanwhile
-                await self.index.delete(list(revs), revs=revs, collection=name)
+                await self.index.at(name).delete(list(revs), revs)
 
     async def _take_back(self, items: Sequence[MemoryItem]) -> None:
         """Delete the points of items that were deleted or archived while they were written: another
@@ -234,20 +244,12 @@ class IndexingService:
         return [self._synced(item) for item in items]
 
     def _synced(self, item: MemoryItem) -> IndexResult:
-        state, op = item.index, _op_of(item)
         hashed = (
             vector_hash_of(item.content_hash, self.maker.schema, item.context_prefix)
-            if op is IndexOp.VECTOR
-            else state.vector_hash
+            if _op_of(item) is IndexOp.VECTOR
+            else item.index.vector_hash
         )
-        return IndexResult(
-            user_id=item.user_id,
-            point_id=item.point_id,
-            rev=state.rev,
-            op=op,
-            vector_hash=hashed,
-            context_prefix=item.context_prefix,
-        )
+        return replace(_result_of(item), vector_hash=hashed)
 
     def _failed(self, failure: PointFailure) -> IndexResult:
         item, error = failure.item, failure.error
@@ -261,17 +263,13 @@ class IndexingService:
         # Half of the pause is certain: full jitter could retry at once, again and again.
         share = 0.5 + self.runtime.random() / 2
         pause_s = share * OUTAGE_PAUSE_S if outage else backoff_s(attempt, policy, share)
-        return IndexResult(
-            user_id=item.user_id,
-            point_id=item.point_id,
-            rev=item.index.rev,
-            op=_op_of(item),
+        return replace(
+            _result_of(item),
             error=f"{error.code}: {error.message}",
             next_attempt_at=self.runtime.clock.now() + timedelta(seconds=pause_s),
             # An outage is not the item's fault: it never turns an item into `failed`.
             blamed=not outage,
             failed=not outage and attempt >= self.runtime.settings.indexer.max_attempts,
-            context_prefix=item.context_prefix,
         )
 
     def _report(self, items: Sequence[MemoryItem], results: Sequence[IndexResult]) -> None:

@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
-from types import TracebackType
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, TypeVar
 
 from rayapp.bulk.ports import Lease, LeaseStore
@@ -46,29 +45,26 @@ async def uncut(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+@dataclass(eq=False)
 class WriteBarrier:
     """`async with`: a task of its own renews the hold, whatever the block does. When the hold is
     lost the block is cancelled, and the reason is raised instead.
 
-    Args:
+    Attributes:
         sleep: between the looks of this object.
         pause: between two renewals.
     """
 
-    def __init__(
-        self,
-        leases: LeaseStore,
-        scan: ItemScan,
-        *,
-        holder: str,
-        claim_s: float,
-        clock: Clock,
-        sleep: Sleep = asyncio.sleep,
-        pause: Sleep = asyncio.sleep,
-    ) -> None:
-        self._leases, self._scan = leases, scan
-        self._holder, self._claim_s = holder, claim_s
-        self._clock, self._sleep, self._pause = clock, sleep, pause
+    leases: LeaseStore
+    scan: ItemScan
+    _: KW_ONLY
+    holder: str
+    claim_s: float
+    clock: Clock
+    sleep: Sleep = asyncio.sleep
+    pause: Sleep = asyncio.sleep
+
+    def __post_init__(self) -> None:
         self._lease: Lease | None = None
         self._renewing: asyncio.Task[None] | None = None
         self._owner: asyncio.Task[object] | None = None
@@ -77,7 +73,7 @@ class WriteBarrier:
 
     async def __aenter__(self) -> Self:
         """Waits for an earlier holder that died; DependencyDown when it is still alive."""
-        end = self._clock.monotonic() + 2 * HOLD_S
+        end = self.clock.monotonic() + 2 * HOLD_S
         while self._lease is None:
             try:
                 await uncut(self._take())
@@ -85,19 +81,16 @@ class WriteBarrier:
                 await uncut(self._give_back())
                 raise
             if self._lease is None:
-                if self._clock.monotonic() >= end:
+                if self.clock.monotonic() >= end:
                     raise DependencyDown("Another job moves the index alias: try again shortly.")
-                await self._sleep(LOOK_S * 10)
+                await self.sleep(LOOK_S * 10)
         self._owner = asyncio.current_task()
         self._cancels = self._owner.cancelling() if self._owner is not None else 0
         self._renewing = asyncio.create_task(self._renew())
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, _trace: object
     ) -> None:
         await uncut(self._give_back())
         if self._lost is None or self._owner is None:
@@ -109,23 +102,23 @@ class WriteBarrier:
 
     async def renew(self) -> None:
         """Raises Conflict when the hold was lost, so that nothing is switched without it."""
-        lease = await self._leases.acquire(SWITCH_LEASE, self._holder, HOLD_S)
+        lease = await self.leases.acquire(SWITCH_LEASE, self.holder, HOLD_S)
         if lease is None or self._lease is None or lease.fence != self._lease.fence:
             raise Conflict("The hold on the indexers was lost: run the job again.")
         self._lease = lease
 
     async def until_idle(self) -> None:
         """Until no batch of an indexer is under way; claims end by themselves at the latest."""
-        end = self._clock.monotonic() + self._claim_s + CLAIM_SLACK_S
-        while await self._scan.in_flight():
-            if self._clock.monotonic() >= end:
+        end = self.clock.monotonic() + self.claim_s + CLAIM_SLACK_S
+        while await self.scan.in_flight():
+            if self.clock.monotonic() >= end:
                 raise DependencyDown("The indexers do not stop claiming: see their logs.")
             await self.renew()
-            await self._sleep(LOOK_S)
+            await self.sleep(LOOK_S)
         await self.renew()
 
     async def _take(self) -> None:
-        self._lease = await self._leases.acquire(SWITCH_LEASE, self._holder, HOLD_S)
+        self._lease = await self.leases.acquire(SWITCH_LEASE, self.holder, HOLD_S)
 
     async def _give_back(self) -> None:
         if self._renewing is not None:
@@ -133,18 +126,18 @@ class WriteBarrier:
         if self._lease is not None:
             lease, self._lease = self._lease, None
             with suppress(RayappError):  # a store that is away lets it run out instead
-                await self._leases.release(lease)
+                await self.leases.release(lease)
 
     async def _renew(self) -> None:
         """Until the block ends, or cancels it."""
-        good_at, pause_s = self._clock.monotonic(), HOLD_S / RENEWALS
+        good_at, pause_s = self.clock.monotonic(), HOLD_S / RENEWALS
         while self._lost is None:
-            await self._pause(pause_s)
-            asked_at = self._clock.monotonic()
+            await self.pause(pause_s)
+            asked_at = self.clock.monotonic()
             try:
                 await self.renew()
             except RayappError as error:
-                if not error.retryable or self._clock.monotonic() - good_at >= HOLD_S:
+                if not error.retryable or self.clock.monotonic() - good_at >= HOLD_S:
                     self._lost = error
                 pause_s = RETRY_S
             else:

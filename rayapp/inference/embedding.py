@@ -4,22 +4,25 @@ import asyncio
 import hashlib
 import logging
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
-from typing import Any
+from time import monotonic
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rayapp.core import errors
-from rayapp.core.batching import BackendTraits, estimate_tokens
+from rayapp.core.batching import estimate_tokens
 from rayapp.core.breaker import Breaker, BreakerSnapshot, BreakerState
-from rayapp.core.runtime import Clock, Metrics
+from rayapp.core.runtime import Metrics
 from rayapp.core.settings.model import EmbeddingSettings
 from rayapp.core.vectors import Vector
 from rayapp.inference.batch_queue import BatchQueue, Entry, Splitter
 from rayapp.inference.gateway import ModelGateway
 from rayapp.inference.ports import Cache, Embedder, EmbedderInfo, EmbeddingBackend, TextKind
+
+T = TypeVar("T")
 
 # Below this norm a float32 direction is rounding noise.
 MIN_NORM = 1e-6
@@ -53,7 +56,7 @@ def unit_vector(vector: Vector, dims: int) -> Vector | errors.BadVector:
     return np.asarray(vector / norm, dtype=np.float32)
 
 
-class EmbeddingService(ModelGateway):
+class EmbeddingService(ModelGateway[EmbeddingBackend, EmbeddingSettings]):
     """Implements `Embedder` over one backend. One event loop owns it.
 
     Queries and passages have a lane each, so that a bulk load never stands before a question.
@@ -61,36 +64,24 @@ class EmbeddingService(ModelGateway):
     caller in the same batch. BadVector and InvalidInput carry `details["positions"]`.
     """
 
-    def __init__(
-        self,
-        backend: EmbeddingBackend,
-        settings: EmbeddingSettings,
-        traits: BackendTraits,
-        *,
-        breaker: Breaker,
-        metrics: Metrics,
-        clock: Clock,
-    ) -> None:
-        super().__init__(settings.batch, traits, breaker=breaker, metrics=metrics, clock=clock)
-        self._backend = backend
-        self._settings = settings
-        self._gathers = traits.gathers
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._lanes = {
             kind: BatchQueue(
                 partial(self._run, kind),
                 self._cap,
-                wait_s=settings.batch.wait_s if traits.gathers else 0.0,
-                concurrency=traits.concurrency,
+                wait_s=self.settings.batch.wait_s if self.traits.gathers else 0.0,
+                concurrency=self.traits.concurrency,
             )
             for kind in KINDS
         }
 
     async def info(self) -> EmbedderInfo:
         """The backend's facts. ConfigError when `embedding.dims` says otherwise; EmbedderDown."""
-        info = await self._backend.info()
-        if self._settings.dims not in (0, info.dims):
+        info = await self.backend.info()
+        if self.settings.dims not in (0, info.dims):
             raise errors.ConfigError(
-                f"embedding.dims is {self._settings.dims} but {info.model} gives {info.dims}: "
+                f"embedding.dims is {self.settings.dims} but {info.model} gives {info.dims}: "
                 "correct the setting or the model."
             )
         return info
@@ -98,7 +89,7 @@ class EmbeddingService(ModelGateway):
     async def warm_up(self) -> None:
         """One call through the model, so that the first request does not pay for it."""
         await self.info()
-        await self.embed(["warm up"], "query", timeout_s=self._settings.batch_timeout_s)
+        await self.embed(["warm up"], "query", timeout_s=self.settings.batch_timeout_s)
 
     async def embed(
         self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
@@ -115,14 +106,14 @@ class EmbeddingService(ModelGateway):
             raise errors.DeadlineExceeded("No time is left for the embedding; retry later.")
         if not texts:
             return []
-        prepared = [prepare(text, kind, self._settings) for text in texts]
+        prepared = [prepare(text, kind, self.settings) for text in texts]
         empty = [position for position, text in enumerate(prepared) if not text]
         if empty:
             raise errors.InvalidInput(
                 "A text without any character cannot be embedded: leave it out.",
                 details={"positions": empty},
             )
-        if len(prepared) == 1 and not self._gathers and self._lanes[kind].idle:
+        if len(prepared) == 1 and not self.traits.gathers and self._lanes[kind].idle:
             return [await self._alone(prepared[0], kind, timeout_s)]
         futures = [entry.done for entry in self._enqueue(prepared, kind)]
         try:
@@ -139,7 +130,7 @@ class EmbeddingService(ModelGateway):
         """One text for a backend that gains nothing from company. The lane costs three turns of the
         event loop, each behind the work of other requests (measured: 3 ms of waiting for 0.1 ms of
         work)."""
-        (tokens,) = estimate_tokens([text], self._text_tokens)
+        (tokens,) = estimate_tokens([text], self.traits.text_tokens)
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await self._lanes[kind].alone(text, tokens)
@@ -148,7 +139,7 @@ class EmbeddingService(ModelGateway):
         return vectors_or_raise([answer])[0]
 
     async def reset_breakers(self) -> list[str]:
-        limit_s = self._settings.query_timeout_s
+        limit_s = self.settings.query_timeout_s
         return await self._reset(self.embed(["reset"], "query", timeout_s=limit_s))
 
     async def health(self) -> dict[str, Any]:
@@ -169,13 +160,13 @@ class EmbeddingService(ModelGateway):
     async def close(self) -> None:
         for lane in self._lanes.values():
             await lane.close()
-        await self._backend.close()
+        await self.backend.close()
 
     def _enqueue(self, texts: Sequence[str], kind: TextKind) -> list[Entry]:
         try:
-            return self._lanes[kind].put(texts, estimate_tokens(texts, self._text_tokens))
+            return self._lanes[kind].put(texts, estimate_tokens(texts, self.traits.text_tokens))
         except errors.Overloaded:
-            self._metrics.count("embed_overloaded", kind=kind)
+            self.metrics.count("embed_overloaded", kind=kind)
             raise
 
     async def _run(self, kind: TextKind, batch: list[Entry]) -> None:
@@ -183,7 +174,7 @@ class EmbeddingService(ModelGateway):
             call=partial(self._call, kind),
             tokens=lambda entry: entry.tokens,
             cap=self._cap,
-            metrics=self._metrics,
+            metrics=self.metrics,
             oom_metric="embed_oom",
         )
         try:
@@ -195,7 +186,7 @@ class EmbeddingService(ModelGateway):
                     result if isinstance(result, errors.RayappError) else unit_vector(result, dims)
                 )
                 if isinstance(checked, errors.BadVector):
-                    self._metrics.count("embed_bad_vectors")
+                    self.metrics.count("embed_bad_vectors")
                 entry.answer(checked)
         except errors.RayappError as error:
             for entry in batch:
@@ -205,13 +196,12 @@ class EmbeddingService(ModelGateway):
 
     async def _call(self, kind: TextKind, entries: Sequence[Entry]) -> list[Vector]:
         # The backend's own limit, not the caller's: impatient callers must not open the breaker.
-        settings = self._settings
-        limit_s = settings.query_timeout_s if kind == "query" else settings.batch_timeout_s
+        limit_s = _limit_s(self.settings, kind)
 
         async def encode() -> list[Vector]:
             try:
                 async with asyncio.timeout(limit_s):
-                    vectors = await self._backend.encode([entry.text for entry in entries], kind)
+                    vectors = await self.backend.encode([entry.text for entry in entries], kind)
             except TimeoutError:
                 raise errors.EmbedderDown(
                     f"The embedding backend gave no answer in {limit_s:.1f} s.",
@@ -223,11 +213,15 @@ class EmbeddingService(ModelGateway):
                 )
             return vectors
 
-        self._metrics.observe("embed_batch_size", len(entries))
-        start = self._clock.monotonic()
-        vectors = await self._breaker.call(encode, self._clock.monotonic, errors.EmbedderDown)
-        self._metrics.observe("embed_latency_s", self._clock.monotonic() - start)
+        self.metrics.observe("embed_batch_size", len(entries))
+        start = monotonic()
+        vectors = await self.breaker.call(encode, monotonic, errors.EmbedderDown)
+        self.metrics.observe("embed_latency_s", monotonic() - start)
         return vectors
+
+
+def _limit_s(settings: EmbeddingSettings, kind: TextKind) -> float:
+    return settings.query_timeout_s if kind == "query" else settings.batch_timeout_s
 
 
 def _late(timeout_s: float) -> errors.EmbedderDown:
@@ -274,23 +268,11 @@ class CacheLayer:
     cache: Cache
     breaker: Breaker | None = None
 
-    async def get_many(
-        self, keys: Sequence[str], monotonic: Callable[[], float]
-    ) -> list[bytes | None]:
+    async def guarded(self, call: Callable[[], Awaitable[T]]) -> T:
+        """One call of its cache. CacheDown."""
         if self.breaker is None:
-            return await self.cache.get_many(keys)
-        return await self.breaker.call(
-            lambda: self.cache.get_many(keys), monotonic, errors.CacheDown
-        )
-
-    async def set_many(
-        self, values: Mapping[str, bytes], ttl_s: int, monotonic: Callable[[], float]
-    ) -> None:
-        if self.breaker is None:
-            return await self.cache.set_many(values, ttl_s)
-        return await self.breaker.call(
-            lambda: self.cache.set_many(values, ttl_s), monotonic, errors.CacheDown
-        )
+            return await call()
+        return await self.breaker.call(call, monotonic, errors.CacheDown)
 
 
 def cache_key(model: str, prepared: str) -> str:
@@ -312,47 +294,41 @@ def unpack(value: bytes, dims: int) -> Vector | None:
     return vector if abs(float(vector @ vector) - 1.0) < NORM_TOLERANCE else None
 
 
+@dataclass(eq=False)
 class CachedEmbedder:
     """Implements `Embedder`. A layer that fails is bypassed and counted, never an error.
 
     `layers` go from the nearest to the farthest; a hit is copied into the nearer ones.
     """
 
-    def __init__(
-        self,
-        inner: Embedder,
-        layers: Sequence[CacheLayer],
-        settings: EmbeddingSettings,
-        *,
-        metrics: Metrics,
-        clock: Clock,
-    ) -> None:
-        self._inner = inner
-        self._layers = tuple(layers)
-        self._settings = settings
-        self._metrics = metrics
-        self._clock = clock
+    inner: Embedder
+    layers: Sequence[CacheLayer]
+    settings: EmbeddingSettings
+    _: KW_ONLY
+    metrics: Metrics
+
+    def __post_init__(self) -> None:
         self._info: EmbedderInfo | None = None
         self._in_flight: dict[str, asyncio.Future[Vector | errors.RayappError]] = {}
         self._fills: set[asyncio.Task[None]] = set()
 
     async def info(self) -> EmbedderInfo:
         if self._info is None:
-            self._info = await self._inner.info()
+            self._info = await self.inner.info()
         return self._info
 
     async def health(self) -> dict[str, Any]:
-        return await self._inner.health()
+        return await self.inner.health()
 
     async def breakers(self) -> list[BreakerSnapshot]:
         """Those of the layers and of the embedder behind them."""
-        now = self._clock.monotonic()
-        own = [layer.breaker.snapshot(now) for layer in self._layers if layer.breaker]
-        return own + await self._inner.breakers()
+        now = monotonic()
+        own = [layer.breaker.snapshot(now) for layer in self.layers if layer.breaker]
+        return own + await self.inner.breakers()
 
     async def reset_breakers(self) -> list[str]:
-        own = [layer.breaker for layer in self._layers if layer.breaker and layer.breaker.reset()]
-        return [breaker.name for breaker in own] + await self._inner.reset_breakers()
+        own = [layer.breaker for layer in self.layers if layer.breaker and layer.breaker.reset()]
+        return [breaker.name for breaker in own] + await self.inner.reset_breakers()
 
     async def embed(
         self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
@@ -376,7 +352,7 @@ class CachedEmbedder:
 
     async def _embed(self, texts: Sequence[str], kind: TextKind, timeout_s: float) -> list[Vector]:
         info = await self.info()
-        prepared = [prepare(text, kind, self._settings) for text in texts]
+        prepared = [prepare(text, kind, self.settings) for text in texts]
         keys = [cache_key(info.model, text) for text in prepared]
         found = await self._lookup(list(dict.fromkeys(keys)), info.dims)
         missing = {
@@ -386,7 +362,7 @@ class CachedEmbedder:
         }
         joined = len(set(keys) - found.keys() - missing.keys())
         if joined:
-            self._metrics.count("embed_coalesced", joined)
+            self.metrics.count("embed_coalesced", joined)
         if missing:
             self._start(missing, kind, timeout_s)
         waiting = {key: self._in_flight[key] for key in set(keys) - found.keys()}
@@ -401,8 +377,7 @@ class CachedEmbedder:
         loop = asyncio.get_running_loop()
         for key in missing:
             self._in_flight[key] = loop.create_future()
-        settings = self._settings
-        cap_s = settings.query_timeout_s if kind == "query" else settings.batch_timeout_s
+        cap_s = _limit_s(self.settings, kind)
         task = loop.create_task(self._fill(missing, kind, max(timeout_s, cap_s)))
         self._fills.add(task)
         task.add_done_callback(self._fills.discard)
@@ -420,7 +395,7 @@ class CachedEmbedder:
             for key in missing:
                 self._in_flight.pop(key).set_result(answers.get(key, stopped))
         good = {key: pack(a) for key, a in answers.items() if not isinstance(a, errors.RayappError)}
-        await self._store(good, self._layers)
+        await self._store(good, self.layers)
 
     async def _ask(
         self, missing: dict[str, str], kind: TextKind, timeout_s: float
@@ -431,7 +406,7 @@ class CachedEmbedder:
         while left:
             keys = list(left)
             try:
-                vectors = await self._inner.embed(list(left.values()), kind, timeout_s=timeout_s)
+                vectors = await self.inner.embed(list(left.values()), kind, timeout_s=timeout_s)
             except (errors.BadVector, errors.InvalidInput) as error:
                 blamed = {keys[position] for position in error.details.get("positions", [])}
                 blamed = blamed or set(keys)
@@ -445,25 +420,25 @@ class CachedEmbedder:
 
     async def _lookup(self, keys: list[str], dims: int) -> dict[str, Vector]:
         found: dict[str, Vector] = {}
-        for depth, layer in enumerate(self._layers):
+        for depth, layer in enumerate(self.layers):
             absent = [key for key in keys if key not in found]
             if not absent:
                 break
             hits = await self._read(layer, absent, dims)
             if hits:
-                self._metrics.count("embed_cache_hits", len(hits), layer=layer.name)
+                self.metrics.count("embed_cache_hits", len(hits), layer=layer.name)
                 nearer = {key: pack(vector) for key, vector in hits.items()}
-                await self._store(nearer, self._layers[:depth])
+                await self._store(nearer, self.layers[:depth])
                 found |= hits
         if len(found) < len(keys):
-            self._metrics.count("embed_cache_misses", len(keys) - len(found))
+            self.metrics.count("embed_cache_misses", len(keys) - len(found))
         return found
 
     async def _read(self, layer: CacheLayer, keys: list[str], dims: int) -> dict[str, Vector]:
         try:
-            values = await layer.get_many(keys, self._clock.monotonic)
+            values = await layer.guarded(partial(layer.cache.get_many, keys))
         except errors.CacheDown:
-            self._metrics.count("embed_cache_errors")
+            self.metrics.count("embed_cache_errors")
             return {}
         pairs = zip(keys, values, strict=True)
         read = {key: unpack(value, dims) for key, value in pairs if value is not None}
@@ -472,6 +447,7 @@ class CachedEmbedder:
     async def _store(self, values: dict[str, bytes], layers: Sequence[CacheLayer]) -> None:
         for layer in layers if values else ():
             try:
-                await layer.set_many(values, self._settings.cache_ttl_s, self._clock.monotonic)
+                ttl_s = self.settings.cache_ttl_s
+                await layer.guarded(partial(layer.cache.set_many, values, ttl_s))
             except errors.CacheDown:
-                self._metrics.count("embed_cache_errors")
+                self.metrics.count("embed_cache_errors")

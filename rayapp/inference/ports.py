@@ -131,6 +131,17 @@ class Cache(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """`json_schema` asks for JSON; an endpoint may ignore it."""
+
+    messages: Sequence[Message]
+    max_tokens: int
+    temperature: float
+    timeout_s: float
+    json_schema: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatUsage:
     """What one answer cost. Tokens as the endpoint counts them, else estimated by length."""
 
@@ -159,16 +170,8 @@ class ChatModel(Protocol):
     @property
     def model(self) -> str: ...
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int,
-        temperature: float,
-        timeout_s: float,
-        json_schema: dict[str, Any] | None = None,
-    ) -> ChatAnswer:
-        """One answer. `json_schema` asks for JSON; an endpoint may ignore it."""
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        """One answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

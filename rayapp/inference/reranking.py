@@ -4,13 +4,13 @@ import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from time import monotonic
 from typing import Any
 
-from rayapp.core.batching import BackendTraits, estimate_tokens
-from rayapp.core.breaker import Breaker, BreakerSnapshot, BreakerState
+from rayapp.core.batching import estimate_tokens
+from rayapp.core.breaker import BreakerSnapshot, BreakerState
 from rayapp.core.deadline import Deadline
 from rayapp.core.errors import DeadlineExceeded, InvalidInput, Overloaded, RayappError, RerankerDown
-from rayapp.core.runtime import Clock, Metrics
 from rayapp.core.settings.model import RerankerSettings
 from rayapp.inference.batch_queue import Splitter
 from rayapp.inference.gateway import ModelGateway
@@ -32,28 +32,17 @@ class _LongTexts(Exception):
     """They are not scored in the caller's turn of the event loop."""
 
 
-class RerankService(ModelGateway):
+class RerankService(ModelGateway[RerankBackend | None, RerankerSettings]):
     """Implements `Reranker`. With `backend` None every call answers None.
 
     Scores of a backend are taken as logits. A server that sends probabilities keeps its order
     under the sigmoid, only the spread shrinks: to .50-.73.
     """
 
-    def __init__(
-        self,
-        backend: RerankBackend | None,
-        settings: RerankerSettings,
-        traits: BackendTraits,
-        *,
-        breaker: Breaker,
-        metrics: Metrics,
-        clock: Clock,
-    ) -> None:
-        super().__init__(settings.batch, traits, breaker=breaker, metrics=metrics, clock=clock)
-        self._backend = backend
-        self._inline = backend if isinstance(backend, InlineRerankBackend) else None
-        self._settings = settings
-        self._slots = asyncio.Semaphore(traits.concurrency)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._inline = self.backend if isinstance(self.backend, InlineRerankBackend) else None
+        self._slots = asyncio.Semaphore(self.traits.concurrency)
         self._waiting = 0
         self._tasks: set[asyncio.Task[list[float]]] = set()
 
@@ -68,23 +57,23 @@ class RerankService(ModelGateway):
             RerankerDown: backend away, breaker open, unusable scores, or no answer in time.
             DeadlineExceeded: `timeout_s` is not above 0. Overloaded: too many calls wait.
         """
-        if self._backend is None:
+        if self.backend is None:
             return None
         if timeout_s <= 0:
             raise DeadlineExceeded("No time is left for the reranker; retry later.")
         if self._waiting >= WAITING_SEARCHES:
             raise Overloaded(f"{self._waiting} searches wait for the reranker; retry later.")
-        cut = [text[: self._settings.max_chars] for text in documents]
-        cut = cut[: self._settings.max_candidates]
+        cut = [text[: self.settings.max_chars] for text in documents]
+        cut = cut[: self.settings.max_candidates]
         if not cut:
             return []
-        query = query[: self._settings.max_chars]
+        query = query[: self.settings.max_chars]
         if self._inline is not None:
             scores = await self._at_once(self._inline, query, cut)
             if scores is not None:
                 return scores
         self._waiting += 1
-        task = asyncio.get_running_loop().create_task(self._score(self._backend, query, cut))
+        task = asyncio.get_running_loop().create_task(self._score(self.backend, query, cut))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         # A caller who gives up leaves the call running to its own limit: only so does the breaker
@@ -98,12 +87,12 @@ class RerankService(ModelGateway):
 
     async def warm_up(self) -> None:
         """One call through the model, so that the first search does not pay for it."""
-        if self._backend is not None:
-            await self.rerank("warm up", ["warm up"], timeout_s=self._settings.timeout_s)
+        if self.backend is not None:
+            await self.rerank("warm up", ["warm up"], timeout_s=self.settings.timeout_s)
 
     async def breakers(self) -> list[BreakerSnapshot]:
         """Empty without a backend."""
-        return await super().breakers() if self._backend else []
+        return await super().breakers() if self.backend else []
 
     async def reset_breakers(self) -> list[str]:
         return await self._reset(self.warm_up())
@@ -112,7 +101,7 @@ class RerankService(ModelGateway):
         snapshot = self._snapshot()
         return {
             "healthy": snapshot.state is not BreakerState.OPEN,
-            "backend": self._backend.name if self._backend else "none",
+            "backend": self.backend.name if self.backend else "none",
             "breaker": asdict(snapshot),
             "waiting": self._waiting,
         }
@@ -121,8 +110,8 @@ class RerankService(ModelGateway):
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._backend is not None:
-            await self._backend.close()
+        if self.backend is not None:
+            await self.backend.close()
 
     def _finished(self, task: asyncio.Task[list[float]]) -> None:
         self._waiting -= 1
@@ -143,30 +132,30 @@ class RerankService(ModelGateway):
                 raise _LongTexts  # tells the breaker nothing
             return _checked(logits, len(documents))
 
-        start = self._clock.monotonic()
+        start = monotonic()
         try:
-            logits = await self._breaker.call(score, self._clock.monotonic, RerankerDown)
+            logits = await self.breaker.call(score, monotonic, RerankerDown)
         except _LongTexts:
             return None
         finally:
             self._gauge_breaker()
-        self._metrics.observe("rerank_latency_s", self._clock.monotonic() - start)
+        self.metrics.observe("rerank_latency_s", monotonic() - start)
         return [sigmoid(logit) for logit in logits]
 
     async def _score(self, backend: RerankBackend, query: str, documents: list[str]) -> list[float]:
         """The batches run one after another inside `reranker.timeout_s`."""
         async with self._slots:
-            deadline = Deadline(self._settings.timeout_s, self._clock.monotonic)
-            start = self._clock.monotonic()
+            deadline = Deadline(self.settings.timeout_s, monotonic)
+            start = monotonic()
             scores = await self._score_batches(backend, query, documents, deadline)
-            self._metrics.observe("rerank_latency_s", self._clock.monotonic() - start)
+            self.metrics.observe("rerank_latency_s", monotonic() - start)
             return scores
 
     async def _score_batches(
         self, backend: RerankBackend, query: str, documents: list[str], deadline: Deadline
     ) -> list[float]:
         joined = [query + document for document in documents]
-        pairs = list(zip(documents, estimate_tokens(joined, self._text_tokens), strict=True))
+        pairs = list(zip(documents, estimate_tokens(joined, self.traits.text_tokens), strict=True))
 
         async def call(batch: Sequence[tuple[str, int]]) -> list[float]:
             return await self._call(backend, query, [document for document, _ in batch], deadline)
@@ -175,7 +164,7 @@ class RerankService(ModelGateway):
             call=call,
             tokens=lambda pair: pair[1],
             cap=self._cap,
-            metrics=self._metrics,
+            metrics=self.metrics,
             oom_metric="rerank_oom",
         )
         scores = [0.0] * len(pairs)
@@ -203,7 +192,7 @@ class RerankService(ModelGateway):
                 ) from None
             return _checked(logits, len(documents))
 
-        return await self._breaker.call(score, self._clock.monotonic, RerankerDown)
+        return await self.breaker.call(score, monotonic, RerankerDown)
 
 
 def _checked(logits: list[float], documents: int) -> list[float]:

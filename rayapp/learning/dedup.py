@@ -7,7 +7,7 @@ from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import Vector
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import ScoredPoint, SubQuery
+from rayapp.index.records import WHOLE, ScoredPoint, SubQuery
 from rayapp.learning.ports import LifecycleStore
 from rayapp.learning.rules.dedup import DEDUP_TIERS, merge_moves, pair, told_apart
 from rayapp.learning.rules.promotion import transition_id
@@ -78,7 +78,7 @@ class DedupService:
         return None
 
     async def _vector(self, item: MemoryItem) -> Vector | None:
-        points = await self.index.retrieve([item.point_id], with_vectors=True)
+        points = await self.index.retrieve([item.point_id], WHOLE)
         return points[0].dense if points else None
 
     async def _neighbours(self, item: MemoryItem, vector: Vector) -> list[ScoredPoint]:

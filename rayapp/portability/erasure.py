@@ -12,6 +12,7 @@ from rayapp.core.errors import IndexDown, NotFound
 from rayapp.core.ids import user_of
 from rayapp.core.runtime import Runtime
 from rayapp.index.ports import VectorIndex
+from rayapp.index.records import Projection
 from rayapp.memory.scope import WriteScope
 from rayapp.portability.files import ArchiveFiles
 from rayapp.portability.ports import Certificate, UserArchive
@@ -106,22 +107,22 @@ class ErasureService:
         away."""
         try:
             names = await self._index.collections()
-            return sum([await self._index.count(scope.own, collection=name) for name in names])
+            return sum([await self._index.at(name).count(scope.own) for name in names])
         except IndexDown:
             return None
 
     async def _purge_old(self, scope: WriteScope, until: float) -> None:
         """Points in collections that the indexer writes to no more, and what it wrote too late."""
         with contextlib.suppress(IndexDown):
+            owner = Projection(("user_id",))
             for name in await self._index.collections():
                 after: str | None = None
-                while await self._index.count(scope.own, collection=name):
-                    page, after = await self._index.scroll(
-                        after=after, limit=SCROLL, keys=("user_id",), collection=name
-                    )
+                points = self._index.at(name)
+                while await points.count(scope.own):
+                    page, after = await points.scroll(after=after, limit=SCROLL, read=owner)
                     ids = [p.point_id for p in page if p.payload.get("user_id") == scope.user_id]
                     if ids:
-                        await self._index.delete(ids, collection=name)
+                        await points.delete(ids)
                     if after is None or self._clock.monotonic() >= until:
                         break
 

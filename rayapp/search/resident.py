@@ -22,7 +22,7 @@ from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema, SparseVector
 from rayapp.graphs.ports import GraphStore
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import StoredPoint
+from rayapp.index.records import Projection, StoredPoint
 from rayapp.index.rules.points import (
     PASSAGES,
     VECTOR_HASH,
@@ -374,10 +374,8 @@ class ResidentViews:
 
     async def _points(self, items: Sequence[MemoryItem]) -> dict[str, list[StoredPoint]]:
         """The points of the passages of each item that has all of them."""
-        keys = (VECTOR_HASH, PASSAGES)
-        firsts = await self.index.retrieve(
-            [item.point_id for item in items], with_vectors=True, keys=keys
-        )
+        read = Projection((VECTOR_HASH, PASSAGES), vectors=True)
+        firsts = await self.index.retrieve([item.point_id for item in items], read)
         others = [
             passage_point(point.point_id, number)
             for point in firsts
@@ -385,9 +383,7 @@ class ResidentViews:
         ]
         found = {point.point_id: point for point in firsts}
         for begin in range(0, len(others), BATCH):
-            more = await self.index.retrieve(
-                others[begin : begin + BATCH], with_vectors=True, keys=keys
-            )
+            more = await self.index.retrieve(others[begin : begin + BATCH], read)
             found |= {point.point_id: point for point in more}
         whole: dict[str, list[StoredPoint]] = {}
         for first in firsts:

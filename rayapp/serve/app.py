@@ -5,12 +5,10 @@ indexer, maintenance   --handle-->  embedding; both in one process where setting
 search, indexer, maintenance  --actor--> vector engine (embedded profile)
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from ray import serve
 from ray.serve.config import AutoscalingConfig
-from ray.serve.handle import DeploymentHandle
 
 from rayapp.core.settings.model import DeploymentSettings, Settings
 from rayapp.serve.deployments.background import BackgroundDeployment, Indexer, Maintenance, Role
@@ -19,20 +17,6 @@ from rayapp.serve.deployments.search import SearchDeployment
 
 # Serve's own default is 10 s; a replica that died should be noticed sooner.
 HEALTH_PERIOD_S = 2.0
-
-
-class Search(SearchDeployment):
-    """The ingress. The owners are bound here so that one application holds all of them."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        embedding: DeploymentHandle[Any] | None,
-        reranker: DeploymentHandle[Any] | None,
-        owners: Sequence[DeploymentHandle[Any]],
-    ) -> None:
-        super().__init__(settings, embedding, reranker)
-        self._owners = owners
 
 
 def build(settings: Settings) -> serve.Application:
@@ -48,7 +32,7 @@ def build(settings: Settings) -> serve.Application:
         _deployment(BackgroundDeployment, name, scaling).bind(settings, embedding, roles)
         for name, scaling, roles in _background(settings)
     ]
-    ingress = serve.ingress()(Search)
+    ingress = serve.ingress()(SearchDeployment)
     return _deployment(ingress, "search", options.search).bind(
         settings, embedding, reranker, owners
     )

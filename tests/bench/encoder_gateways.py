@@ -13,7 +13,6 @@ from rayapp.container.inference import open_embedding_backend, open_rerank_backe
 from rayapp.core.batching import BackendTraits
 from rayapp.core.breaker import Breaker, BreakerPolicy
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings, RerankerSettings
 from rayapp.inference.backends.model_thread import Precision
 from rayapp.inference.embedding import EmbeddingService
@@ -70,7 +69,6 @@ class Product(ABC):
             traits,
             breaker=Breaker(type(self).__name__, POLICY),
             metrics=self.metrics,
-            clock=SystemClock(),
         )
 
     @abstractmethod

@@ -1,6 +1,7 @@
 """The contract of `ChatModel`, on the scripted fake and over HTTP, and what HTTP alone can do."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -83,9 +84,8 @@ class TestHttp(OverHttp, ChatContract):
 async def complete(
     chat: HttpChatModel, schema: dict[str, object] | None = None, timeout_s: float = 5
 ) -> ChatAnswer:
-    return await chat.complete(
-        ASKED, max_tokens=50, temperature=0.5, timeout_s=timeout_s, json_schema=schema
-    )
+    asked = replace(ASKED, temperature=0.5, timeout_s=timeout_s, json_schema=schema)
+    return await chat.complete(asked)
 
 
 BROKEN = {

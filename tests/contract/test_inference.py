@@ -21,7 +21,6 @@ from rayapp.core.errors import (
     TooLarge,
 )
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import EmbeddingSettings, RerankerSettings
 from rayapp.inference.backends.http import (
     EmbeddingApi,
@@ -58,14 +57,8 @@ def service(server: ModelServer, **changes: Any) -> EmbeddingService:
         {"backend": "http", "url": server.url, "model": "m", **changes}
     )
     backend, traits = open_embedding_backend(settings)
-    return EmbeddingService(
-        backend,
-        settings,
-        traits,
-        breaker=Breaker("embedder", BreakerPolicy(failures=2, open_s=60, successes=2)),
-        metrics=InMemoryMetrics(),
-        clock=SystemClock(),
-    )
+    breaker = Breaker("embedder", BreakerPolicy(failures=2, open_s=60, successes=2))
+    return EmbeddingService(backend, settings, traits, breaker=breaker, metrics=InMemoryMetrics())
 
 
 @pytest.mark.parametrize("api", ["dicta", "tei", "openai"])

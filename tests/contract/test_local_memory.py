@@ -13,7 +13,6 @@ from rayapp.core.batching import OUT_OF_MEMORY
 from rayapp.core.breaker import Breaker, BreakerPolicy
 from rayapp.core.errors import EmbedderDown
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings, RerankerSettings
 from rayapp.inference.backends import model_thread
 from rayapp.inference.backends.model_thread import ModelThread
@@ -80,9 +79,7 @@ async def test_embeddings_are_the_same_with_little_memory(tmp_path: Path, most: 
     backend, traits = open_embedding_backend(settings)
     metrics = InMemoryMetrics()
     breaker = Breaker("embedder", BREAKER)
-    service = EmbeddingService(
-        backend, settings, traits, breaker=breaker, metrics=metrics, clock=SystemClock()
-    )
+    service = EmbeddingService(backend, settings, traits, breaker=breaker, metrics=metrics)
     texts = texts_of(40)
     wanted = await service.embed(texts, "passage", timeout_s=10)
     session = shortened(backend.encoder.model, most)
@@ -106,14 +103,8 @@ async def test_scores_are_the_same_with_little_memory(tmp_path: Path) -> None:
     backend, traits = open_rerank_backend(settings)
     assert backend is not None
     metrics = InMemoryMetrics()
-    service = RerankService(
-        backend,
-        settings,
-        traits,
-        breaker=Breaker("reranker", BREAKER),
-        metrics=metrics,
-        clock=SystemClock(),
-    )
+    breaker = Breaker("reranker", BREAKER)
+    service = RerankService(backend, settings, traits, breaker=breaker, metrics=metrics)
     texts = texts_of(30)
     wanted = [sigmoid(logit) for logit in await backend.logits("cat", texts)]
     session = shortened(backend.model.model, 60)

@@ -66,7 +66,7 @@ class TestInMemoryIndex(VectorIndexContract):
     @pytest.fixture
     def without_rev(self, index: Any) -> WithoutRev:
         async def take_out(point_ids: Sequence[str]) -> None:
-            points = index._engine._rows(None).points
+            points = index._engine._rows().points
             for point_id in point_ids:
                 payload = {k: v for k, v in points[point_id].payload.items() if k != "rev"}
                 points[point_id] = replace(points[point_id], payload=payload, rev=0)

@@ -9,7 +9,14 @@ from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.load import load_settings
 from rayapp.inference.chat.rules.integrity import split_thinking
 from rayapp.inference.chat.service import ModelCalls
-from rayapp.inference.ports import ChatAnswer, ChatModel, ChatUsage, Message, UsageStore
+from rayapp.inference.ports import (
+    ChatAnswer,
+    ChatModel,
+    ChatRequest,
+    ChatUsage,
+    Message,
+    UsageStore,
+)
 from rayapp.inference.prompts.loader import load_prompts
 from rayapp.inference.rules import estimate_tokens
 from tests.support.clock import FakeClock
@@ -36,18 +43,10 @@ class ScriptedChat:
     def model(self) -> str:
         return "scripted"
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int,
-        temperature: float,
-        timeout_s: float,
-        json_schema: dict[str, Any] | None = None,
-    ) -> ChatAnswer:
-        turn = len(self.requests)
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        turn, messages = len(self.requests), request.messages
         self.requests.append(tuple(messages))
-        self.schemas.append(json_schema)
+        self.schemas.append(request.json_schema)
         if callable(self._answers):
             found = self._answers(messages)
         else:

@@ -7,7 +7,7 @@ from typing import Any
 from rayapp.core.vectors import IndexSchema, SparseVector
 from rayapp.index.consistency.rules import Drift
 from rayapp.index.ports import ItemScan, VectorIndex
-from rayapp.index.records import IndexPoint, PayloadUpdate
+from rayapp.index.records import WHOLE, IndexPoint, PayloadUpdate
 from rayapp.index.rules.points import point_of
 from rayapp.memory.item import MemoryItem, Status, point_id_of
 from tests.support.index_points import vector
@@ -60,7 +60,7 @@ async def everything(
         if after is None:
             break
     while True:
-        found, after = await index.scroll(after=after, limit=PAGE, with_vectors=True)
+        found, after = await index.scroll(after=after, limit=PAGE, read=WHOLE)
         for point in found:
             dense = b"" if point.dense is None else point.dense.tobytes()
             points[point.point_id] = (point.payload, dense)

@@ -90,10 +90,10 @@ PATIENT = {"reaction_timeout_s": 10.0}
 
 
 class Switchable:
-    """Stands before a part; while `error` is set, every awaited call raises it."""
+    """Stands before a part; while `error` is set, every awaited call raises it, of views too."""
 
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
+    def __init__(self, inner: Any, switch: Any = None) -> None:
+        self.inner, self._switch = inner, switch or self
         self.error: RayappError | None = None
         self.calls: list[str] = []
 
@@ -103,12 +103,16 @@ class Switchable:
             return found
 
         async def guarded(*args: Any, **kwargs: Any) -> Any:
-            self.calls.append(name)
-            if self.error is not None:
-                raise self.error
+            self._switch.calls.append(name)
+            if self._switch.error is not None:
+                raise self._switch.error
             return await found(*args, **kwargs)
 
         return guarded
+
+    def at(self, collection: str) -> Switchable:
+        """The view that an index gives of one of its collections."""
+        return Switchable(self.inner.at(collection), self._switch)
 
 
 class ModelEmbedder(NoBreakers):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
-from rayapp.index.records import IndexPoint, PayloadUpdate, SubQuery
+from rayapp.index.records import IndexPoint, PayloadUpdate, StoredPoint, SubQuery
 from rayapp.memory.item import point_id_of
 from rayapp.memory.tiers import Tier
 
@@ -55,6 +55,13 @@ def index_point(
         payload=base | payload,
         rev=rev,
     )
+
+
+def written_again(stored: StoredPoint, **changes: Any) -> IndexPoint:
+    """A point that was read whole, with other vectors in it."""
+    vectors = {"dense": stored.dense, "sparse": stored.sparse, **changes}
+    rev = int(stored.payload["rev"])
+    return IndexPoint(point_id=stored.point_id, payload=stored.payload, rev=rev, **vectors)
 
 
 def payload_update(point_id: str, *, rev: int = 1, **payload: Any) -> PayloadUpdate:

@@ -10,7 +10,7 @@ import pytest
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import IndexPoint
+from rayapp.index.records import WHOLE, IndexPoint
 from rayapp.index.rules.points import collection_name, collections_of
 from tests.support.index_points import DIMS, NOW, SCHEMA, dense_query, index_point, vector
 from tests.support.vector_index_cases import ANN, EVERYTHING, MakeIndex
@@ -28,7 +28,7 @@ async def beside(index: VectorIndex, schema: IndexSchema = SCHEMA) -> str:
 
 
 async def ids_of(index: VectorIndex, name: str | None) -> set[str]:
-    page, _ = await index.scroll(after=None, limit=100, collection=name)
+    page, _ = await index.at(name).scroll(after=None, limit=100)
     return {point.point_id for point in page}
 
 
@@ -43,16 +43,16 @@ class VectorIndexCollectionContract:
         name = await beside(index)
         here, there = index_point("both", lang="he"), index_point("both", lang="en", seed=7)
         await index.upsert([here])
-        await index.upsert([there], collection=name)
-        (stored,) = await index.retrieve([here.point_id], with_vectors=True, collection=name)
+        await index.at(name).upsert([there])
+        (stored,) = await index.at(name).retrieve([here.point_id], WHOLE)
         assert stored.payload["lang"] == "en"
         assert stored.dense is not None
         assert stored.dense == pytest.approx(there.dense, abs=1e-6)
-        (hits,) = await index.query(ANN, EVERYTHING, [dense_query(7)], collection=name)
+        (hits,) = await index.at(name).query(ANN, EVERYTHING, [dense_query(7)])
         assert [hit.score for hit in hits] == [pytest.approx(1.0, abs=1e-5)]
-        await index.delete([here.point_id], revs={here.point_id: 0}, collection=name)
+        await index.at(name).delete([here.point_id], {here.point_id: 0})
         assert await ids_of(index, name) == {here.point_id}
-        await index.delete([here.point_id], revs={here.point_id: 1}, collection=name)
+        await index.at(name).delete([here.point_id], {here.point_id: 1})
         assert await ids_of(index, name) == set()
         assert await ids_of(index, None) == {here.point_id}
 
@@ -63,9 +63,9 @@ class VectorIndexCollectionContract:
         await index.open(SCHEMA)
         name = await beside(index, WIDER)
         wide = replace(index_point("wide"), dense=vector(3, DIMS * 2))
-        await index.upsert([wide], collection=name)
+        await index.at(name).upsert([wide])
         sub_query = replace(dense_query(), dense=vector(3, DIMS * 2))
-        (hits,) = await index.query(ANN, EVERYTHING, [sub_query], collection=name)
+        (hits,) = await index.at(name).query(ANN, EVERYTHING, [sub_query])
         assert [hit.point_id for hit in hits] == [wide.point_id]
 
     async def test_a_collection_says_what_it_was_built_for(self, make_index: MakeIndex) -> None:
@@ -82,9 +82,9 @@ class VectorIndexCollectionContract:
     async def test_a_missing_named_collection_is_not_found(self, index: VectorIndex) -> None:
         point = index_point("m1")
         for call in (
-            index.delete([point.point_id], collection=MISSING),
-            index.retrieve([point.point_id], collection=MISSING),
-            index.query(ANN, EVERYTHING, [dense_query()], collection=MISSING),
+            index.at(MISSING).delete([point.point_id]),
+            index.at(MISSING).retrieve([point.point_id]),
+            index.at(MISSING).query(ANN, EVERYTHING, [dense_query()]),
             index.schema_of(MISSING),
         ):
             with pytest.raises(NotFound):
@@ -119,7 +119,7 @@ class VectorIndexCollectionContract:
         name = collection_name(old.partition("_")[0], SCHEMA, NOW)
         await asyncio.gather(*(index.create_collection(name, SCHEMA) for _ in range(4)))
         point = index_point("m1")
-        await index.upsert([point], collection=name)
+        await index.at(name).upsert([point])
         await index.create_collection(name, SCHEMA)
         assert await ids_of(index, name) == {point.point_id}
         for _ in range(2):

@@ -25,7 +25,7 @@ from rayapp.core.errors import (
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.vectors import IndexSchema, SparseVector
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import IndexPoint, SubQuery
+from rayapp.index.records import WHOLE, IndexPoint, SubQuery
 from rayapp.index.rules.points import collection_name
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ItemFilter, ReadScope
@@ -280,7 +280,7 @@ class VectorIndexContract(
         _, after = await index.scroll(after=None, limit=3)
         assert after == ids[2]
         await index.delete([after])
-        rest, end = await index.scroll(after=after, limit=10, with_vectors=True)
+        rest, end = await index.scroll(after=after, limit=10, read=WHOLE)
         assert [p.point_id for p in rest] == ids[3:]
         assert all(p.dense is not None and p.sparse is not None for p in rest)
         assert end is None
@@ -298,11 +298,11 @@ class VectorIndexContract(
         assert set(await index.collections()) == {old, name}
         await index.upsert([index_point("old")])
         new = replace(index_point("new"), dense=vector(3, DIMS * 2))
-        await index.upsert([new], collection=name)
+        await index.at(name).upsert([new])
         with pytest.raises(BadVector):
-            await index.upsert([index_point("x")], collection=name)
-        assert await index.count(collection=name) == 1
-        page, _ = await index.scroll(after=None, limit=5, collection=name)
+            await index.at(name).upsert([index_point("x")])
+        assert await index.at(name).count() == 1
+        page, _ = await index.at(name).scroll(after=None, limit=5)
         assert [p.point_id for p in page] == [new.point_id]
         assert await found(index) == [{point_id_of("ann", "old")}] * 2
         with pytest.raises(Conflict):
@@ -333,9 +333,9 @@ class VectorIndexContract(
     async def test_missing_collection_is_not_found(self, index: VectorIndex) -> None:
         for call in (
             index.switch_alias("nothing_here"),
-            index.upsert([index_point("m")], collection="nothing_here"),
-            index.count(collection="nothing_here"),
-            index.scroll(after=None, limit=1, collection="nothing_here"),
+            index.at("nothing_here").upsert([index_point("m")]),
+            index.at("nothing_here").count(),
+            index.at("nothing_here").scroll(after=None, limit=1),
         ):
             with pytest.raises(NotFound):
                 await call

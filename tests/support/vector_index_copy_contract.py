@@ -9,7 +9,7 @@ import pytest
 from rayapp.core.errors import InvalidInput, NotFound
 from rayapp.core.vectors import IndexSchema, SparseVector
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import IndexPoint, PointCopy
+from rayapp.index.records import WHOLE, IndexPoint, PointCopy, Projection
 from rayapp.memory.item import point_id_of
 from tests.support.index_points import DIMS, SCHEMA, index_point
 from tests.support.vector_index_cases import ABSENT, MakeIndex, found
@@ -50,9 +50,9 @@ class VectorIndexCopyContract:
         bare = replace(hashed("m2"), sparse=SparseVector([], []))
         await index.upsert([old, bare])
         copies = [copy_of(old, tags=["עברית"], doc_id=None, rev=7), copy_of(bare)]
-        assert await index.copy(copies, source=source, collection=name) == []
+        assert await index.at(name).copy(copies, source) == []
         stored, empty = sorted(
-            await index.retrieve([old.point_id, bare.point_id], with_vectors=True, collection=name),
+            await index.at(name).retrieve([old.point_id, bare.point_id], WHOLE),
             key=lambda point: str(point.payload["memory_id"]),
         )
         assert (stored.payload["tags"], stored.payload["rev"]) == (["עברית"], 7)
@@ -76,9 +76,9 @@ class VectorIndexCopyContract:
         missing = PointCopy(point_id=ABSENT, payload=fits.payload, rev=1)
         wanted = {"vector_hash": "w"}
         copies = [copy_of(other, **wanted), missing, copy_of(fits), copy_of(unhashed, **wanted)]
-        left = await index.copy(copies, source=source, collection=name)
+        left = await index.at(name).copy(copies, source)
         assert sorted(left) == sorted([other.point_id, ABSENT, unhashed.point_id])
-        page, _ = await index.scroll(after=None, limit=9, collection=name)
+        page, _ = await index.at(name).scroll(after=None, limit=9)
         assert [point.point_id for point in page] == [fits.point_id]
 
     async def test_a_copy_never_replaces_a_newer_point(self, make_index: MakeIndex) -> None:
@@ -87,12 +87,12 @@ class VectorIndexCopyContract:
         points = [hashed(n, rev=3) for n in ("newer", "equal", "older")]
         await index.upsert(points)
         theirs = [replace(p, rev=rev) for p, rev in zip(points, (4, 3, 2), strict=True)]
-        await index.upsert(
-            [replace(p, payload=p.payload | {"lang": "he"}) for p in theirs], collection=name
+        await index.at(name).upsert(
+            [replace(p, payload=p.payload | {"lang": "he"}) for p in theirs]
         )
         copies = [copy_of(p) for p in points]
-        assert await index.copy(copies, source=source, collection=name) == []
-        stored = await index.retrieve([p.point_id for p in points], collection=name)
+        assert await index.at(name).copy(copies, source) == []
+        stored = await index.at(name).retrieve([p.point_id for p in points])
         langs = {p.payload["memory_id"]: (p.payload["lang"], p.payload["rev"]) for p in stored}
         assert langs == {"newer": ("he", 4), "equal": ("en", 3), "older": ("en", 3)}
 
@@ -102,9 +102,9 @@ class VectorIndexCopyContract:
         points = [hashed(f"m{n}", "w" if n % 3 else "other") for n in range(MANY)]
         await index.upsert(points)
         copies = [copy_of(p, vector_hash="w") for p in points]
-        left = await index.copy([*copies, *copies[:5]], source=source, collection=name)
+        left = await index.at(name).copy([*copies, *copies[:5]], source)
         assert sorted(left) == sorted(p.point_id for n, p in enumerate(points) if not n % 3)
-        assert await index.count(collection=name) == MANY - len(left)
+        assert await index.at(name).count() == MANY - len(left)
 
     async def test_a_copy_that_is_refused_writes_nothing(self, make_index: MakeIndex) -> None:
         index = await make_index()
@@ -118,8 +118,8 @@ class VectorIndexCopyContract:
             replace(copy_of(points[-1]), point_id="x"),
         ):
             with pytest.raises(InvalidInput):
-                await index.copy([*map(copy_of, points[:-1]), bad], source=source, collection=name)
-        assert await index.count(collection=name) == 0
+                await index.at(name).copy([*map(copy_of, points[:-1]), bad], source)
+        assert await index.at(name).count() == 0
 
     async def test_vectors_of_another_model_are_never_copied(self, make_index: MakeIndex) -> None:
         index = await make_index()
@@ -127,10 +127,8 @@ class VectorIndexCopyContract:
         source, name = await beside(index, wider)
         point = hashed("m1")
         await index.upsert([point])
-        assert await index.copy([copy_of(point)], source=source, collection=name) == [
-            point.point_id
-        ]
-        assert await index.count(collection=name) == 0
+        assert await index.at(name).copy([copy_of(point)], source) == [point.point_id]
+        assert await index.at(name).count() == 0
 
     async def test_collections_that_are_not_there_are_not_found(
         self, make_index: MakeIndex
@@ -140,10 +138,10 @@ class VectorIndexCopyContract:
         point = hashed("m1")
         await index.upsert([point])
         with pytest.raises(NotFound):
-            await index.copy([copy_of(point)], source="nothing_here", collection=name)
+            await index.at(name).copy([copy_of(point)], "nothing_here")
         with pytest.raises(NotFound):
-            await index.copy([copy_of(point)], source=source, collection="nothing_here")
-        assert await index.copy([], source=source, collection=name) == []
+            await index.at("nothing_here").copy([copy_of(point)], source)
+        assert await index.at(name).copy([], source) == []
 
     async def test_only_the_wanted_payload_keys_are_read(self, make_index: MakeIndex) -> None:
         index = await make_index()
@@ -151,8 +149,8 @@ class VectorIndexCopyContract:
         points = [hashed(f"m{n}", rev=n) for n in range(3)]
         await index.upsert(points)
         keys = ["rev", "vector_hash", "doc_id"]
-        page, _ = await index.scroll(after=None, limit=5, keys=keys)
-        some = await index.retrieve([p.point_id for p in points], keys=keys, with_vectors=True)
+        page, _ = await index.scroll(after=None, limit=5, read=Projection(keys))
+        some = await index.retrieve([p.point_id for p in points], Projection(keys, vectors=True))
         wanted = {p.point_id: {"rev": p.rev, "vector_hash": "w"} for p in points}
         assert {p.point_id: p.payload for p in page} == wanted
         assert {p.point_id: p.payload for p in some} == wanted
@@ -172,9 +170,8 @@ class VectorIndexCopyContract:
             (ids[9], ids[570], 1_000),
             (ids[0], None, 300),
         ):
-            page, following = await index.scroll(
-                after=after, until=until, limit=limit, keys=["rev"]
-            )
+            read = Projection(["rev"])
+            page, following = await index.scroll(after=after, until=until, limit=limit, read=read)
             start = 0 if after is None else ids.index(after) + 1
             end = len(ids) if until is None else ids.index(until) + 1
             wanted = ids[start:end]

@@ -7,7 +7,7 @@ import pytest
 
 from rayapp.core.vectors import SparseVector
 from rayapp.index.ports import VectorIndex
-from rayapp.index.records import IndexPoint, PayloadUpdate, PointCopy, ScoredPoint
+from rayapp.index.records import IndexPoint, PayloadUpdate, PointCopy, Projection, ScoredPoint
 from rayapp.index.rules.points import passage_point
 from rayapp.memory.scope import ItemFilter
 from tests.support.index_points import dense_query, index_point, sparse_query, vector
@@ -31,7 +31,7 @@ def words(number: int) -> SparseVector:
 async def rows(index: VectorIndex, point: IndexPoint, collection: str | None = None) -> list[int]:
     """Which passages of an item the engine holds a point of."""
     ids = [passage_point(point.point_id, number) for number in range(64)]
-    stored = await index.retrieve(ids, keys=("rev",), collection=collection)
+    stored = await index.at(collection).retrieve(ids, Projection(("rev",)))
     there = {one.point_id for one in stored}
     return [number for number, point_id in zip(count(), ids, strict=False) if point_id in there]
 
@@ -70,7 +70,7 @@ class VectorIndexPassageContract:
         await index.upsert([long_point("a", 4, rev=5)])
         await index.upsert([long_point("a", 2, rev=4)])
         assert await rows(index, long_point("a", 1)) == [0, 1, 2, 3]
-        await index.delete([long_point("a", 1).point_id], revs={long_point("a", 1).point_id: 4})
+        await index.delete([long_point("a", 1).point_id], {long_point("a", 1).point_id: 4})
         assert await rows(index, long_point("a", 1)) == [0, 1, 2, 3]
 
     async def test_filters_and_payloads_hold_for_every_passage(self, index: VectorIndex) -> None:
@@ -112,12 +112,12 @@ class VectorIndexPassageContract:
         point = long_point("a", 4, vector_hash="w")
         await index.upsert([point])
         copied = PointCopy(point_id=point.point_id, payload=point.payload, rev=1)
-        assert await index.copy([copied], source=source, collection=name) == []
+        assert await index.at(name).copy([copied], source) == []
         assert await rows(index, point, name) == [0, 1, 2, 3]
         shorter = long_point("a", 2, vector_hash="v", rev=2)
         await index.upsert([shorter])
         again = PointCopy(point_id=point.point_id, payload=shorter.payload, rev=2)
-        assert await index.copy([again], source=source, collection=name) == []
+        assert await index.at(name).copy([again], source) == []
         assert await rows(index, point, name) == [0, 1]
         other = replace(copied, payload=point.payload | {"vector_hash": "other"})
-        assert await index.copy([other], source=source, collection=name) == [point.point_id]
+        assert await index.at(name).copy([other], source) == [point.point_id]

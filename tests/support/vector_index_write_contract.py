@@ -10,6 +10,7 @@ import pytest
 from rayapp.core.errors import InvalidInput
 from rayapp.core.vectors import SparseVector
 from rayapp.index.ports import VectorIndex
+from rayapp.index.records import WHOLE
 from rayapp.memory.item import Status, point_id_of
 from rayapp.memory.scope import ItemFilter
 from tests.support.index_points import NOW, index_point, payload_update, vector
@@ -27,7 +28,7 @@ class VectorIndexWriteContract:
     async def test_upserted_points_are_read_back(self, index: VectorIndex) -> None:
         point = index_point("m1", tags=["עברית"], expires_at=None)
         await index.upsert([point])
-        (stored,) = await index.retrieve([point.point_id, ABSENT], with_vectors=True)
+        (stored,) = await index.retrieve([point.point_id, ABSENT], WHOLE)
         assert stored.point_id == point.point_id
         assert stored.payload["tags"] == ["עברית"]
         assert stored.payload["user_id"] == "ann"
@@ -61,7 +62,7 @@ class VectorIndexWriteContract:
     ) -> None:
         await index.upsert([index_point("m1", rev=5, tags=["old"], doc_id="d")])
         await index.upsert([index_point("m1", rev=rev, tags=["new"], seed=7)])
-        (stored,) = await index.retrieve([point_id_of("ann", "m1")], with_vectors=True)
+        (stored,) = await index.retrieve([point_id_of("ann", "m1")], WHOLE)
         assert stored.payload["tags"] == ["new"]
         assert "doc_id" not in stored.payload
         assert stored.dense is not None
@@ -99,7 +100,7 @@ class VectorIndexWriteContract:
         point = replace(index_point("m1"), sparse=SparseVector([], []))
         await index.upsert([point])
         assert await found(index) == [{point.point_id}, set()]
-        (stored,) = await index.retrieve([point.point_id], with_vectors=True)
+        (stored,) = await index.retrieve([point.point_id], WHOLE)
         assert stored.sparse == SparseVector([], [])
 
     # --- payload and delete --------------------------------------------------------------
@@ -169,10 +170,10 @@ class VectorIndexWriteContract:
         old, new = index_point("late-a", rev=3), index_point("late-b", rev=5)
         await index.upsert([old, new])
         revs = {old.point_id: 3, new.point_id: 4, ABSENT: 9}
-        await index.delete(list(revs), revs=revs)
+        await index.delete(list(revs), revs)
         left = await index.retrieve([old.point_id, new.point_id])
         assert [point.point_id for point in left] == [new.point_id]
-        await index.delete([new.point_id], revs={new.point_id: 5})
+        await index.delete([new.point_id], {new.point_id: 5})
         assert await index.retrieve([new.point_id]) == []
 
     async def test_a_point_without_a_rev_is_older_than_any(
@@ -184,7 +185,7 @@ class VectorIndexWriteContract:
         await index.upsert([kept, gone, upserted, updated])
         await without_rev(ids)
         assert all("rev" not in point.payload for point in await index.retrieve(ids))
-        await index.delete([gone.point_id], revs={gone.point_id: 0})
+        await index.delete([gone.point_id], {gone.point_id: 0})
         await index.upsert([replace(upserted, rev=2, payload={**upserted.payload, "lang": "x"})])
         await index.set_payload([payload_update(updated.point_id, rev=3, lang="x")])
         left = {p.point_id: p.payload for p in await index.retrieve(ids)}

@@ -29,7 +29,6 @@ from rayapp.core.errors import (
     RerankerDown,
 )
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import EmbeddingSettings, RerankerSettings
 from rayapp.inference.embedding import EmbeddingService
 from rayapp.inference.reranking import RerankService
@@ -45,20 +44,14 @@ POLICY = BreakerPolicy(failures=2, open_s=60, successes=2)
 def build_embedding() -> EmbeddingService:
     settings = EmbeddingSettings()
     backend, traits = open_embedding_backend(settings)
-    return EmbeddingService(
-        backend,
-        settings,
-        traits,
-        breaker=Breaker("embedder", POLICY),
-        metrics=InMemoryMetrics(),
-        clock=SystemClock(),
-    )
+    breaker = Breaker("embedder", POLICY)
+    return EmbeddingService(backend, settings, traits, breaker=breaker, metrics=InMemoryMetrics())
 
 
 def build_tripped() -> EmbeddingService:
     """One whose breaker opened before anybody called."""
     service = build_embedding()
-    breaker = service._breaker
+    breaker = service.breaker
     for _ in range(POLICY.failures):
         ticket = breaker.admit(time.monotonic())
         assert ticket is not None
@@ -73,7 +66,6 @@ def build_reranker() -> RerankService:
         BackendTraits(max_tokens=16_384),
         breaker=Breaker("reranker", POLICY),
         metrics=InMemoryMetrics(),
-        clock=SystemClock(),
     )
 
 
@@ -132,7 +124,6 @@ class TestDeployments:
             BackendTraits(max_tokens=16_384),
             breaker=Breaker("embedder", POLICY),
             metrics=InMemoryMetrics(),
-            clock=SystemClock(),
         )
         deployment = EmbeddingDeployment(lambda: service)
         for _ in range(3):

@@ -11,6 +11,7 @@ import ray
 
 from rayapp.core.errors import BadVector, IndexDown, NotFound, SchemaMismatch
 from rayapp.core.settings.model import DataSettings, QdrantSettings, Settings
+from rayapp.index.records import WHOLE
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.serve.engine_actor import RayTransport, get_or_create_vector_actor
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
@@ -52,7 +53,7 @@ class TestQdrantEdgeIndexOverRay:
         )
         assert len(dense) == 3
         assert {hit.point_id for hit in sparse} == {p.point_id for p in points}
-        (stored,) = await ray_index.retrieve([points[0].point_id], with_vectors=True)
+        (stored,) = await ray_index.retrieve([points[0].point_id], WHOLE)
         assert stored.dense is not None
         assert stored.dense == pytest.approx(points[0].dense, abs=1e-6)
         assert stored.sparse == points[0].sparse

@@ -18,7 +18,7 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.index.consistency import rules
 from rayapp.index.consistency.keyspace_cursor import KeyspaceCursor
 from rayapp.index.ports import ItemScan, QuarantineStore, Requeue, VectorIndex
-from rayapp.index.records import StoredPoint
+from rayapp.index.records import WHOLE, StoredPoint
 from rayapp.memory.item import MemoryItem, Status
 
 # Ids of one second look and of one repair: bounds the size of a query and of a write.
@@ -150,10 +150,10 @@ class Comparison:
         quarantined = 0
         for kind, ids in by_kind.items():
             if repairs.quarantine:
-                whole = await self._index.retrieve(ids, with_vectors=True)
+                whole = await self._index.retrieve(ids, WHOLE)
                 await self._quarantine.keep(whole, kind.value)
                 quarantined += len(whole)
-            await self._index.delete(ids, revs={i: rules.rev_of(points[i]) for i in ids})
+            await self._index.delete(ids, {i: rules.rev_of(points[i]) for i in ids})
         return quarantined
 
     async def _forget_deleted(self, had_rows: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import Any
 
 from rayapp.bulk.model import (
@@ -111,14 +111,7 @@ def report_row(report: SweepReport) -> dict[str, Any]:
 
 
 def issue_row(issue: Issue) -> dict[str, Any]:
-    return {
-        "kind": issue.kind.value,
-        "point_id": issue.point_id,
-        "memory_id": issue.memory_id,
-        "user_id": issue.user_id,
-        "details": issue.details,
-        "repaired": issue.repaired,
-    }
+    return asdict(issue) | {"kind": issue.kind.value}
 
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -311,12 +304,16 @@ class SweepWork:
         """What is left of what was repaired. The ids of few repairs are known; a partition that
         had more than the samples it keeps is looked at as a whole."""
         left: Counter[str] = Counter()
+
+        async def look(point_ids: Sequence[str]) -> None:
+            await self.sleep(self.runtime.settings.consistency.grace_s)
+            found = await self.comparison.look_again(point_ids, LOOK_ONLY)
+            left.update(issue.kind.value for issue in found.issues)
+
         named = {row.index: _repaired_ids(row) for row in partitions}
         known = [point_id for ids in named.values() for point_id in ids or ()]
         if known:
-            await self.sleep(self.runtime.settings.consistency.grace_s)
-            look = await self.comparison.look_again(known, LOOK_ONLY)
-            left.update(issue.kind.value for issue in look.issues)
+            await look(known)
         for row in partitions:
             if named[row.index] is not None:
                 continue
@@ -326,9 +323,7 @@ class SweepWork:
                     walk, self.runtime.settings.consistency.batch_size
                 )
                 if walk.suspects and (walk.over or len(walk.suspects) >= AT_ONCE):
-                    await self.sleep(self.runtime.settings.consistency.grace_s)
-                    look = await self.comparison.look_again(walk.suspects, LOOK_ONLY)
-                    left.update(issue.kind.value for issue in look.issues)
+                    await look(walk.suspects)
                     walk = replace(walk, suspects=())
         return dict(left)
 

@@ -11,8 +11,15 @@ from rayapp.core.errors import BadVector, InvalidInput, NotFound
 from rayapp.core.runtime import Clock
 from rayapp.index.point_builder import PointFailure, written
 from rayapp.index.ports import ItemScan, RowState
-from rayapp.index.records import StoredPoint
-from rayapp.index.reindex.parts import Refresh, ReindexFacts, ReindexParts, belongs, is_wanted
+from rayapp.index.records import Projection, StoredPoint
+from rayapp.index.reindex.parts import (
+    Refresh,
+    ReindexFacts,
+    ReindexParts,
+    belongs,
+    is_wanted,
+    schema_or_none,
+)
 from rayapp.index.rules.points import VECTOR_HASH, copy_of, vector_hash_of
 from rayapp.memory.item import MemoryItem
 from rayapp.search.ports import ReceiptStore
@@ -109,8 +116,8 @@ class SearchBackoff:
 
 # Points per page of a look through a collection, about 200 bytes each.
 TIDY_PAGE = 1_000
-# What a look reads of each payload.
-LOOKED_AT = ("rev", VECTOR_HASH)
+# What a look reads of each point.
+LOOKED_AT = Projection(("rev", VECTOR_HASH))
 # A point that was replaced while it was looked at is looked at again, so often at most.
 LOOKS = 3
 # `indexed_at` is written a moment before it can be read: a pass begins this much earlier than the
@@ -140,10 +147,9 @@ class Copier:
     """Writes to `facts.collection`, with vectors of `facts.previous` where they still fit."""
 
     def __init__(self, parts: ReindexParts, facts: ReindexFacts, refresh: Refresh) -> None:
-        self._index, self._scan = parts.index, parts.scan
+        self._index, self._scan = parts.index.at(facts.collection), parts.scan
         self._maker = parts.maker()
-        self._schema = facts.schema
-        self._collection, self._previous = facts.collection, facts.previous
+        self._schema, self._previous = facts.schema, facts.previous
         self._refresh = refresh
         self._reusable: bool | None = None
 
@@ -156,7 +162,7 @@ class Copier:
         copied = await self._copy(here)
         rest = [item for item in here if item.point_id not in copied]
         made, failures = await self._maker.made(rest)
-        stored, refused = await written(self._index, made, self._collection)
+        stored, refused = await written(self._index, made)
         _raise_unless_theirs([*failures, *refused])
         return Copied(len(copied), len(stored), [*failures, *refused])
 
@@ -185,9 +191,7 @@ class Copier:
         return removed + await self._take_out(await self._outdated(page))
 
     async def _page(self, after: str | None) -> tuple[list[StoredPoint], str | None]:
-        return await self._index.scroll(
-            after=after, limit=TIDY_PAGE, keys=LOOKED_AT, collection=self._collection
-        )
+        return await self._index.scroll(after=after, limit=TIDY_PAGE, read=LOOKED_AT)
 
     async def _take_out(self, gone: Sequence[str]) -> int:
         return (await self._settle(gone))[0] if gone else 0
@@ -202,7 +206,7 @@ class Copier:
             if not gone:
                 break
             revs = {p.point_id: int(p.payload.get("rev", 0)) for p in points}
-            await self._index.delete(gone, revs=revs, collection=self._collection)
+            await self._index.delete(gone, revs)
             removed += len(gone)
             # What still belongs there had a stale point in its way.
             items = [item for item in await self._scan.by_points(gone) if belongs(item)]
@@ -234,9 +238,7 @@ class Copier:
         return point.payload.get(VECTOR_HASH) == wanted_hash
 
     async def _stored(self, point_ids: Sequence[str]) -> list[StoredPoint]:
-        return await self._index.retrieve(
-            list(point_ids), keys=LOOKED_AT, collection=self._collection
-        )
+        return await self._index.retrieve(list(point_ids), LOOKED_AT)
 
     async def _copy(self, items: Sequence[MemoryItem]) -> set[str]:
         """Points written with the vectors of the old collection, where they are of the same
@@ -246,9 +248,7 @@ class Copier:
             return set()
         copies = [copy_of(item, self._schema) for item in fit]
         try:
-            left = await self._index.copy(
-                copies, source=self._previous, collection=self._collection
-            )
+            left = await self._index.copy(copies, self._previous)
         except NotFound:  # dropped meanwhile
             return set()
         except (BadVector, InvalidInput):
@@ -258,13 +258,7 @@ class Copier:
 
     async def _can_reuse(self) -> bool:
         if self._reusable is None:
-            self._reusable = False
-            if self._previous is not None:
-                try:
-                    stored = await self._index.schema_of(self._previous)
-                except NotFound:
-                    return False
-                self._reusable = stored == self._schema
+            self._reusable = await schema_or_none(self._index, self._previous) == self._schema
         return self._reusable
 
 

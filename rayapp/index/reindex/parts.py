@@ -73,13 +73,7 @@ class ReindexFacts:
     watermark: datetime
 
     def as_json(self) -> dict[str, Any]:
-        at = self.watermark.isoformat()
-        return {
-            "collection": self.collection,
-            "previous": self.previous,
-            "schema": asdict(self.schema),
-            "watermark": at,
-        }
+        return asdict(self) | {"watermark": self.watermark.isoformat()}
 
 
 def facts_of(stored: Mapping[str, Any]) -> ReindexFacts:
@@ -178,9 +172,15 @@ async def prepared_for(
 
 
 async def _fits(index: VectorIndex, job: Job, schema: IndexSchema) -> bool:
-    with suppress(NotFound):
-        return await index.schema_of(str(job.facts["collection"])) == schema
-    return False
+    return await schema_or_none(index, str(job.facts["collection"])) == schema
+
+
+async def schema_or_none(index: VectorIndex, name: str | None) -> IndexSchema | None:
+    """What a collection was built for; None: none is named, or it was dropped."""
+    if name is not None:
+        with suppress(NotFound):
+            return await index.schema_of(name)
+    return None
 
 
 def _what(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ class ReindexWork:
             await switch.catch_up(follower, self._settings.batch_size)
             # Memories deleted between read and write, by whatever pass, a killed one too.
             report["removed"] = await copier.tidy()
-            points = await self._parts.index.count(collection=facts.collection)
+            points = await self._parts.index.at(facts.collection).count()
             # A power cut takes points back whose checkpoints are kept.
             if report["failed"] or points < report["items"]:
                 self._missing = await switch.copy_missing(self._parts, facts, copier)

@@ -23,6 +23,7 @@ from rayapp.index.reindex.parts import (
     ReindexParts,
     belongs,
     ready_for,
+    schema_or_none,
     waiting,
 )
 from rayapp.index.reindex.verify import count_problem
@@ -251,12 +252,7 @@ async def ask_again(parts: ReindexParts, failures: Sequence[PointFailure]) -> No
 
 async def _other_schema(parts: ReindexParts, facts: ReindexFacts) -> IndexSchema | None:
     """Of the collection that was behind the alias, when it is not the new one's."""
-    if facts.previous is None:
-        return None
-    try:
-        stored = await parts.index.schema_of(facts.previous)
-    except NotFound:
-        return None
+    stored = await schema_or_none(parts.index, facts.previous)
     return None if stored == facts.schema else stored
 
 
@@ -331,10 +327,7 @@ class RollbackWork:
         stored = await parts.index.schema_of(self._facts["previous"])
         if present == stored or not await served_now(parts.leases, present):
             return None
-        return (
-            f"The service runs with {present.model}: restart it with {stored.model}, "
-            "then roll back."
-        )
+        return _restart_first(present, stored)
 
     async def close(self) -> None:
         await self._parts.close()
@@ -366,10 +359,11 @@ class RollbackWork:
             )
         present = await index.schema_of(target)
         if present != stored and await is_served(self._parts.leases, present, self._parts.sleep):
-            raise Conflict(
-                f"The service runs with {present.model}: restart it with {stored.model}, "
-                "then roll back."
-            )
+            raise Conflict(_restart_first(present, stored))
+
+
+def _restart_first(present: IndexSchema, stored: IndexSchema) -> str:
+    return f"The service runs with {present.model}: restart it with {stored.model}, then roll back."
 
 
 async def adopt_ready(

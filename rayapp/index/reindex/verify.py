@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from rayapp.bulk.model import UUID_SPACE
-from rayapp.core.errors import BadVector, InvalidInput, NotFound
-from rayapp.core.vectors import IndexSchema, Vector
+from rayapp.core.errors import BadVector, InvalidInput
+from rayapp.core.vectors import Vector
 from rayapp.index.point_builder import OUTAGES
-from rayapp.index.records import IndexPoint, ScoredPoint, StoredPoint, SubQuery
-from rayapp.index.reindex.parts import ReindexFacts, ReindexParts, belongs
+from rayapp.index.records import WHOLE, IndexPoint, ScoredPoint, StoredPoint, SubQuery
+from rayapp.index.reindex.parts import ReindexFacts, ReindexParts, belongs, schema_or_none
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.search.ports import Receipt
@@ -77,7 +77,7 @@ async def count_problem(
     `missing` could not be embedded; `unreadable` rows are counted by the truth but never read.
     """
     total = await parts.scan.total()
-    points = await parts.index.count(collection=facts.collection)
+    points = await parts.index.at(facts.collection).count()
     pending = (await parts.items.backlog()).pending
     if total - pending - missing - unreadable <= points <= total + pending:
         return None
@@ -92,8 +92,8 @@ async def _compare_sample(parts: ReindexParts, facts: ReindexFacts, found: Verif
     items = await _sample(parts)
     stored = {
         point.point_id: point
-        for point in await parts.index.retrieve(
-            [item.point_id for item in items], with_vectors=True, collection=facts.collection
+        for point in await parts.index.at(facts.collection).retrieve(
+            [item.point_id for item in items], WHOLE
         )
     }
     settled = [i for i in items if _same_state(stored.get(i.point_id), i)]
@@ -146,7 +146,7 @@ async def _replay(parts: ReindexParts, facts: ReindexFacts, found: Verified) -> 
     mean the same on both can be compared: dense ones of one model, lexical ones of one analyser.
     The overlap decides when both are equal and the old collection was complete."""
     limit = parts.runtime.settings.reindex.receipts
-    old = await _old_schema(parts, facts)
+    old = await schema_or_none(parts.index, facts.previous)
     if limit == 0 or old is None or facts.previous is None:
         return
     dense = (old.model, old.dims) == (facts.schema.model, facts.schema.dims)
@@ -159,7 +159,7 @@ async def _replay(parts: ReindexParts, facts: ReindexFacts, found: Verified) -> 
         if not sub_queries:
             continue
         before, after = [
-            await parts.index.query(scope, where, sub_queries, collection=name)
+            await parts.index.at(name).query(scope, where, sub_queries)
             for name in (facts.previous, facts.collection)
         ]
         shares += [
@@ -170,15 +170,6 @@ async def _replay(parts: ReindexParts, facts: ReindexFacts, found: Verified) -> 
         found.overlap = sum(shares) / len(shares)
     rebuilding = (await parts.index.health()).needs_rebuild
     found.gated = dense and lexical and not rebuilding
-
-
-async def _old_schema(parts: ReindexParts, facts: ReindexFacts) -> IndexSchema | None:
-    if facts.previous is None:
-        return None
-    try:
-        return await parts.index.schema_of(facts.previous)
-    except NotFound:
-        return None
 
 
 async def _sub_queries(

@@ -4,6 +4,7 @@ import hashlib
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, TypeVar
@@ -12,7 +13,14 @@ import numpy as np
 
 from rayapp.core.errors import BadVector, Conflict, InvalidInput, SchemaMismatch
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
-from rayapp.index.records import IndexPoint, PayloadUpdate, PointCopy, StoredPoint, SubQuery
+from rayapp.index.records import (
+    IndexPoint,
+    Page,
+    PayloadUpdate,
+    PointCopy,
+    StoredPoint,
+    SubQuery,
+)
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.rules.filtering import flag_names, headings_of, pages_of
 
@@ -200,9 +208,7 @@ def collection_made_at(name: str) -> datetime | None:
         return None
 
 
-def page_of(
-    points: Sequence[StoredPoint], limit: int, until: str | None, *, more: bool
-) -> tuple[list[StoredPoint], str | None]:
+def page_of(points: Sequence[StoredPoint], limit: int, until: str | None, *, more: bool) -> Page:
     """A page of `scroll` from points in id order, cut at `until`; `more`: others may follow.
 
     Engines know no range of ids, so a page may have read beyond the end.
@@ -235,12 +241,8 @@ def check_schema(
     """Raise SchemaMismatch when the collection was built for anything else than `wanted`."""
     found = [
         f"{name} is {have!r}, wanted {want!r}"
-        for name, have, want in (
-            ("model", stored.model, wanted.model),
-            ("dims", stored.dims, wanted.dims),
-            ("analyser", stored.analyser, wanted.analyser),
-        )
-        if have != want
+        for name, have in asdict(stored).items()
+        if have != (want := getattr(wanted, name))
     ]
     found += problems
     if found:

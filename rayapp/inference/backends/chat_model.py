@@ -10,7 +10,7 @@ import orjson
 from rayapp.core.errors import DeadlineExceeded, InvalidInput, ModelDown, TooLarge
 from rayapp.inference.backends.http import JsonServer
 from rayapp.inference.chat.rules.integrity import split_thinking
-from rayapp.inference.ports import ChatAnswer, ChatUsage, Message
+from rayapp.inference.ports import ChatAnswer, ChatRequest, ChatUsage, Message
 from rayapp.inference.rules import estimate_tokens
 
 PATH = "/chat/completions"
@@ -41,31 +41,23 @@ class HttpChatModel:
     def model(self) -> str:
         return self._model
 
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int,
-        temperature: float,
-        timeout_s: float,
-        json_schema: dict[str, Any] | None = None,
-    ) -> ChatAnswer:
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
         """One answer; a second request only where the endpoint refuses `response_format`."""
         body = {
             "model": self._model,
-            "messages": [{"role": one.role, "content": one.content} for one in messages],
-            "max_tokens": max_tokens,
-            "temperature": temperature,
+            "messages": [{"role": one.role, "content": one.content} for one in request.messages],
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
         }
         try:
-            async with asyncio.timeout(timeout_s):
-                reply = await self._post(body, json_schema)
+            async with asyncio.timeout(request.timeout_s):
+                reply = await self._post(body, request.json_schema)
         except TimeoutError as error:
             raise DeadlineExceeded(
-                f"The language model did not answer within {timeout_s:g} s: raise "
+                f"The language model did not answer within {request.timeout_s:g} s: raise "
                 "models.timeout_s or use a faster model."
             ) from error
-        return self._answer(reply, messages)
+        return self._answer(reply, request.messages)
 
     async def close(self) -> None:
         await self._server.close()

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from rayapp.core.errors import ConfigError, EmbedderDown, RerankerDown
 from rayapp.core.vectors import Vector
 from rayapp.inference.backends.model_thread import ModelThread, Precision
-from rayapp.inference.backends.onnx_model import OnnxModel, Pooled, read_json
-from rayapp.inference.backends.torch_model import Kind, TorchModel
+from rayapp.inference.backends.onnx_model import OnnxModel, model_file, read_json
+from rayapp.inference.backends.torch_model import TorchModel
 from rayapp.inference.ports import EmbedderInfo, TextKind
 
 Pooling = Literal["mean", "cls"]
@@ -32,30 +32,17 @@ class LoadedModel:
     compute: Callable[[Any], Vector]
 
 
-def _onnx(folder: Path, pooled: Pooled | None = None) -> LoadedModel:
-    """`model.onnx` and `tokenizer.json`."""
-    model = OnnxModel(folder)
+def _loaded(
+    folder: Path, model: OnnxModel | TorchModel, compute: Callable[[Any], Vector] | None = None
+) -> LoadedModel:
+    kind = "onnx" if isinstance(model, OnnxModel) else "sentence-transformers"
     return LoadedModel(
         name=folder.name,
         model=model,
-        backend=f"local-onnx-{model.device}",
+        backend=f"local-{kind}-{model.device}",
         text_tokens=model.text_tokens,
         prepare=model.prepare,
-        compute=model.compute if pooled is None else partial(model.compute, pooled=pooled),
-    )
-
-
-def _torch(kind: Kind, folder: Path, precision: Precision) -> LoadedModel:
-    """A sentence-transformers folder; of a cross-encoder without its sigmoid: the gateway has
-    one."""
-    model = TorchModel(kind, folder, precision)
-    return LoadedModel(
-        name=folder.name,
-        model=model,
-        backend=f"local-sentence-transformers-{model.device}",
-        text_tokens=model.text_tokens,
-        prepare=model.prepare,
-        compute=model.compute,
+        compute=compute or model.compute,
     )
 
 
@@ -88,18 +75,26 @@ class LocalEmbeddingBackend:
 
 def open_encoder(folder: Path, precision: Precision = "auto") -> LoadedModel:
     """ONNX when the folder has `model.onnx`, else sentence-transformers. ConfigError."""
-    if not folder.is_dir():
-        raise ConfigError(f"embedding.model is {str(folder)!r}: set it to a model folder.")
-    if (folder / "model.onnx").is_file() or (folder / "onnx" / "model.onnx").is_file():
+    _check_folder(folder, "embedding.model")
+    if model_file(folder) is not None:
         # As `1_Pooling/config.json` says. Exports with a pooling layer give [n, dims] at once.
         pooling = read_pooling(folder)
-        return _onnx(
-            folder,
-            lambda out, feed: out if out.ndim == 2 else pool(out, feed["attention_mask"], pooling),
+        model = OnnxModel(folder)
+        pooled = partial(
+            model.compute,
+            pooled=lambda out, feed: (
+                out if out.ndim == 2 else pool(out, feed["attention_mask"], pooling)
+            ),
         )
+        return _loaded(folder, model, pooled)
     if not (folder / "modules.json").is_file():
         raise ConfigError(f"The folder {folder.name} has neither model.onnx nor modules.json.")
-    return _torch("SentenceTransformer", folder, precision)
+    return _loaded(folder, TorchModel("SentenceTransformer", folder, precision))
+
+
+def _check_folder(folder: Path, setting: str) -> None:
+    if not folder.is_dir():
+        raise ConfigError(f"{setting} is {str(folder)!r}: set it to a model folder.")
 
 
 def read_pooling(folder: Path) -> Pooling:
@@ -144,13 +139,12 @@ class LocalRerankBackend:
 
 def open_cross_encoder(folder: Path, precision: Precision = "auto") -> LoadedModel:
     """ONNX unless the folder has PyTorch weights alone. ConfigError."""
-    if not folder.is_dir():
-        raise ConfigError(f"reranker.model is {str(folder)!r}: set it to a model folder.")
-    onnx = (folder / "model.onnx").is_file() or (folder / "onnx" / "model.onnx").is_file()
+    _check_folder(folder, "reranker.model")
     weights = [*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")]
-    if onnx or not weights:
-        return _onnx(folder)
-    return _torch("CrossEncoder", folder, precision)
+    if model_file(folder) is not None or not weights:
+        return _loaded(folder, OnnxModel(folder))
+    # Without its sigmoid: the gateway has one.
+    return _loaded(folder, TorchModel("CrossEncoder", folder, precision))
 
 
 def _relevance(output: Vector) -> list[float]:

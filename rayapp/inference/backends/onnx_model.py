@@ -42,8 +42,7 @@ class OnnxModel:
             runtime = importlib.import_module("onnxruntime")
         except ImportError as error:
             raise ConfigError("Install rayapp[gpu]: onnxruntime runs model.onnx.") from error
-        path = next((p for p in (folder / "model.onnx", folder / "onnx/model.onnx") if p.is_file()),
-                    None)  # fmt: skip
+        path = model_file(folder)
         if path is None or not (folder / "tokenizer.json").is_file():
             raise ConfigError(f"The folder {folder.name} needs model.onnx and tokenizer.json.")
         options = runtime.SessionOptions()
@@ -82,6 +81,11 @@ class OnnxModel:
         wanted = {name: array for name, array in feed.items() if name in self._inputs}
         output: Any = self._session.run(None, wanted)[0]
         return np.asarray(output, dtype=np.float32)
+
+
+def model_file(folder: Path) -> Path | None:
+    paths = (folder / "model.onnx", folder / "onnx" / "model.onnx")
+    return next((path for path in paths if path.is_file()), None)
 
 
 def usable_providers(offered: Sequence[str]) -> list[str]:

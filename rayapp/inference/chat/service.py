@@ -316,17 +316,17 @@ class ModelCalls:
         left = asked.deadline.remaining()
         if left <= 0:
             raise TimeoutError("No time was left for the call.")
-        head = asked.prompt.head
+        request = ports.ChatRequest(
+            messages=messages,
+            max_tokens=asked.prompt.head.max_tokens,
+            temperature=asked.prompt.head.temperature,
+            timeout_s=left,
+            json_schema=asked.prompt.json_schema,
+        )
         try:
             # The model keeps its limit itself; this one holds even if it does not.
             async with asyncio.timeout(left):
-                return await self.chat.complete(
-                    messages,
-                    max_tokens=head.max_tokens,
-                    temperature=head.temperature,
-                    timeout_s=left,
-                    json_schema=asked.prompt.json_schema,
-                )
+                return await self.chat.complete(request)
         except DeadlineExceeded as error:
             # For the breaker a model that is too slow is one that is away.
             raise TimeoutError(error.message) from error

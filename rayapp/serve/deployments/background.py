@@ -4,8 +4,8 @@ import asyncio
 import itertools
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 from ray.serve.handle import DeploymentHandle
 
@@ -21,6 +21,7 @@ from rayapp.serve.deployments.loops import Loops, Pause
 from rayapp.serve.deployments.process import Process
 
 log = logging.getLogger("rayapp.maintenance")
+T = TypeVar("T")
 
 
 class Role(ABC):
@@ -181,43 +182,29 @@ class Maintenance(Role):
     async def _drain(self, service: MaintenanceService) -> None:
         pause = Pause(self._settings.learning.effects_poll_s)
         while not self.loops.stopping:
-            try:
-                settled = await service.drain()
-            except Exception as error:  # noqa: BLE001  # a bug in one kind must not stop the others
-                _log_waiting("effects", error)
+            settled = await _tried("effects", service.drain)
+            if settled is None:
                 await asyncio.sleep(ERROR_PAUSE_S)
-                continue
-            await pause.after(settled)
+            else:
+                await pause.after(settled)
 
     async def _act(self, service: MaintenanceService) -> None:
         while not self.loops.stopping:
-            try:
-                await service.act()
-            except Exception as error:  # noqa: BLE001  # the same
-                _log_waiting("maintenance", error)
+            await _tried("maintenance", service.act)
             await asyncio.sleep(DUTY_PAUSE_S)
 
     async def _learn(self, service: MaintenanceService) -> None:
         """Apart from the tasks: a language model may take its time, the lease may not."""
         while not self.loops.stopping:
-            try:
-                learned = await service.learn()
-            except Exception as error:  # noqa: BLE001  # the same
-                _log_waiting("learning", error)
-                learned = 0
-            if learned == 0:
+            if not await _tried("learning", service.learn):
                 await asyncio.sleep(LEARN_PAUSE_S)
 
     async def _read(self, work: BookWork | BookDigests, disk: DiskSpace) -> None:
         """Documents, one after the other."""
         pause = Pause(READ_PAUSE_S)
         while not self.loops.stopping:
-            try:
-                worked = 0 if disk.full else await work.run_once()
-            except Exception as error:  # noqa: BLE001  # the same
-                _log_waiting("documents", error)
-                worked = 0
-            await pause.after(worked)
+            worked = None if disk.full else await _tried("documents", work.run_once)
+            await pause.after(worked or 0)
 
     async def release(self) -> None:
         try:
@@ -227,9 +214,12 @@ class Maintenance(Role):
             log.info("the lease ends by its time: %s", error.message)
 
 
-def _log_waiting(what: str, error: Exception) -> None:
-    """What is expected in one line, anything else with its trace."""
-    if isinstance(error, RayappError):
+async def _tried(what: str, work: Callable[[], Awaitable[T]]) -> T | None:
+    """None after an error, logged in one line if it is expected, else with its trace."""
+    try:
+        return await work()
+    except RayappError as error:
         log.warning("%s: waits: %s", what, error.message)
-    else:
-        log.error("%s: failed and goes on", what, exc_info=error)
+    except Exception:  # a bug in one kind must not stop the others
+        log.exception("%s: failed and goes on", what)
+    return None

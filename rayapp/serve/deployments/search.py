@@ -6,7 +6,7 @@ here, and only models sit behind handles.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -42,8 +42,13 @@ class SearchDeployment:
         settings: Settings,
         embedding: DeploymentHandle[Any] | None,
         reranker: DeploymentHandle[Any] | None,
+        owners: Sequence[DeploymentHandle[Any]],
     ) -> None:
-        """None: the model is static, or of features, and runs right here (decisions 0009, 0024)."""
+        """None: the model is static, or of features, and runs right here (decisions 0009, 0024).
+
+        `owners` are bound to it, so that one application holds all of them.
+        """
+        self._owners = owners
         by_handle = None if reranker is None else HandleReranker(reranker)
         self._process = Process(settings, embedding, by_handle)
         self._services: Services | None = None

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from rayapp.core.settings.model import QdrantSettings
 from rayapp.core.vectors import IndexSchema
 from rayapp.index import records
+from rayapp.index.records import PAYLOAD, Projection
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant.edge_scheduler import PIECE_POINTS
 
@@ -23,91 +24,61 @@ class Transport(Protocol):
 class QdrantEdgeIndex:
     """One engine call per method; reads and writes have the limits of `QdrantSettings`."""
 
-    def __init__(self, transport: Transport, settings: QdrantSettings) -> None:
-        self._transport = transport
-        self._read_s = settings.timeout_s
-        self._write_s = settings.write_timeout_s
+    def __init__(
+        self, transport: Transport, settings: QdrantSettings, collection: str | None = None
+    ) -> None:
+        self._transport, self._settings, self._collection = transport, settings, collection
+
+    def at(self, collection: str | None) -> "QdrantEdgeIndex":
+        return QdrantEdgeIndex(self._transport, self._settings, collection)
 
     async def open(self, schema: IndexSchema) -> None:
         await self._write("open", schema)
 
-    async def upsert(
-        self, points: Sequence[records.IndexPoint], *, collection: str | None = None
-    ) -> None:
-        await self._write("upsert", list(points), collection)
+    async def upsert(self, points: Sequence[records.IndexPoint]) -> None:
+        await self._write("upsert", list(points), self._collection)
 
-    async def copy(
-        self, points: Sequence[records.PointCopy], *, source: str, collection: str | None = None
-    ) -> list[str]:
-        left: list[str] = await self._write("copy", list(points), source, collection)
+    async def copy(self, points: Sequence[records.PointCopy], source: str) -> list[str]:
+        left: list[str] = await self._write("copy", list(points), source, self._collection)
         return left
 
     async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None:
-        await self._write("set_payload", list(updates))
+        await self._write("set_payload", list(updates), self._collection)
 
-    async def delete(
-        self,
-        point_ids: Sequence[str],
-        *,
-        revs: Mapping[str, int] | None = None,
-        collection: str | None = None,
-    ) -> None:
+    async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
         known = None if revs is None else dict(revs)
-        await self._write("delete", list(point_ids), known, collection)
+        await self._write("delete", list(point_ids), known, self._collection)
 
     async def query(
-        self,
-        scope: ReadScope,
-        where: ItemFilter,
-        sub_queries: Sequence[records.SubQuery],
-        *,
-        collection: str | None = None,
+        self, scope: ReadScope, where: ItemFilter, sub_queries: Sequence[records.SubQuery]
     ) -> list[list[records.ScoredPoint]]:
         answers: list[tuple[list[str], list[float]]] = await self._read(
-            "query", scope, where, list(sub_queries), collection
+            "query", scope, where, list(sub_queries), self._collection
         )
         return [list(map(records.ScoredPoint, ids, scores)) for ids, scores in answers]
 
     async def retrieve(
-        self,
-        point_ids: Sequence[str],
-        *,
-        with_vectors: bool = False,
-        keys: Sequence[str] | None = None,
-        collection: str | None = None,
+        self, point_ids: Sequence[str], read: Projection = PAYLOAD
     ) -> list[records.StoredPoint]:
         # Whole or many points are read by jobs, which may wait as long as a write does.
-        bulk = with_vectors or len(point_ids) > PIECE_POINTS
+        bulk = read.vectors or len(point_ids) > PIECE_POINTS
         call = self._write if bulk else self._read
         found: list[records.StoredPoint] = await call(
-            "retrieve", list(point_ids), with_vectors, keys, collection
+            "retrieve", list(point_ids), read, self._collection
         )
         return found
 
     async def scroll(
-        self,
-        *,
-        after: str | None,
-        limit: int,
-        until: str | None = None,
-        keys: Sequence[str] | None = None,
-        with_vectors: bool = False,
-        collection: str | None = None,
-    ) -> tuple[list[records.StoredPoint], str | None]:
-        page: tuple[list[records.StoredPoint], str | None] = await self._write(
-            "scroll", after, until, limit, with_vectors, keys, collection
+        self, *, after: str | None, limit: int, until: str | None = None, read: Projection = PAYLOAD
+    ) -> records.Page:
+        page: records.Page = await self._write(
+            "scroll", after, until, limit, read, self._collection
         )
         return page
 
-    async def count(
-        self,
-        scope: ReadScope | None = None,
-        where: ItemFilter | None = None,
-        *,
-        collection: str | None = None,
-    ) -> int:
+    async def count(self, scope: ReadScope | None = None, where: ItemFilter | None = None) -> int:
         # Bulk work in the engine's order of calls: it may wait as long as a write.
-        return int(await self._write("count", scope, where, collection))
+        return int(await self._write("count", scope, where, self._collection))
 
     async def create_collection(
         self, name: str, schema: IndexSchema, *, needs_rebuild: bool = False
@@ -139,7 +110,7 @@ class QdrantEdgeIndex:
         await self._transport.close()
 
     async def _read(self, method: str, *args: Any) -> Any:
-        return await self._transport.call(method, *args, timeout_s=self._read_s)
+        return await self._transport.call(method, *args, timeout_s=self._settings.timeout_s)
 
     async def _write(self, method: str, *args: Any) -> Any:
-        return await self._transport.call(method, *args, timeout_s=self._write_s)
+        return await self._transport.call(method, *args, timeout_s=self._settings.write_timeout_s)

@@ -15,8 +15,10 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import (
     IndexHealth,
     IndexPoint,
+    Page,
     PayloadUpdate,
     PointCopy,
+    Projection,
     StoredPoint,
     SubQuery,
 )
@@ -122,8 +124,8 @@ class EdgeEngine(EdgeShards):
                 self._dirty.add(name)
                 shard.update(edge.UpdateOperation.upsert_points(fresh))
 
-    def set_payload(self, updates: Sequence[PayloadUpdate]) -> None:
-        name = self._target(None)
+    def set_payload(self, updates: Sequence[PayloadUpdate], collection: str | None = None) -> None:
+        name = self._target(collection)
         batch = checks.checked_updates(updates)
         operations = convert.payload_operations(batch)
         with self._engine(name) as shard:
@@ -176,17 +178,13 @@ class EdgeEngine(EdgeShards):
         return answers
 
     def retrieve(
-        self,
-        point_ids: Sequence[str],
-        with_vectors: bool,
-        keys: Sequence[str] | None = None,
-        collection: str | None = None,
+        self, point_ids: Sequence[str], read: Projection, collection: str | None = None
     ) -> Pieces[list[StoredPoint]]:
         ids, name = checks.checked_ids(point_ids), self._target(collection)
         found: list[StoredPoint] = []
         for part in parts(ids):
             with self._engine(self._target(name)) as shard:
-                records = shard.retrieve(list(part), payload_keys(keys), with_vectors)
+                records = shard.retrieve(list(part), payload_keys(read), read.vectors)
             found += map(convert.stored_point_of, records)
             yield
         return found
@@ -196,10 +194,9 @@ class EdgeEngine(EdgeShards):
         after: str | None,
         until: str | None,
         limit: int,
-        with_vectors: bool,
-        keys: Sequence[str] | None = None,
+        read: Projection,
         collection: str | None = None,
-    ) -> Pieces[tuple[list[StoredPoint], str | None]]:
+    ) -> Pieces[Page]:
         start = checks.checked_ids([after])[0] if after is not None else None
         end = checks.checked_ids([until])[0] if until is not None else None
         name = self._target(collection)
@@ -211,8 +208,8 @@ class EdgeEngine(EdgeShards):
             request = edge.ScrollRequest(
                 offset=offset,
                 limit=wanted,
-                with_payload=payload_keys(keys),
-                with_vector=with_vectors,
+                with_payload=payload_keys(read),
+                with_vector=read.vectors,
             )
             with self._engine(self._target(name)) as shard:
                 records, offset = shard.scroll(request)

@@ -18,11 +18,11 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.index.rules.points import checked_collection, collection_name
 from rayapp.storage.qdrant import edge_convert as convert
 
-# What the embedded engine's folder holds: aliases, schemas and rebuild marks, in one file.
-#
-# <folder>/state.json written whole: temporary file, fsync, rename <folder>/lock held while a
-# process has the folder open <folder>/<collection>/ one engine shard <folder>/<name>.broken-<time>
-# set aside because it could not be read
+# What the embedded engine's folder holds:
+# - state.json: aliases, schemas and rebuild marks, written whole: temporary file, fsync, rename
+# - lock: held while a process has the folder open
+# - <collection>/: one engine shard
+# - <name>.broken-<time>: set aside because it could not be read
 
 STATE_FILE = "state.json"
 LOCK_FILE = "lock"

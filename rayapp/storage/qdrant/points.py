@@ -20,9 +20,9 @@ def payload_of(point: records.IndexPoint | records.PointCopy) -> dict[str, Any]:
     return payload
 
 
-def payload_keys(keys: Sequence[str] | None) -> bool | list[str]:
-    """As both clients ask for parts of a payload; None: all of it."""
-    return True if keys is None else list(keys)
+def payload_keys(read: records.Projection) -> bool | list[str]:
+    """As both clients ask for parts of a payload."""
+    return True if read.keys is None else list(read.keys)
 
 
 def stored_point(record: Any, sparse_kind: type[Any]) -> records.StoredPoint:

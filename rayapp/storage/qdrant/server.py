@@ -1,6 +1,7 @@
 """`VectorIndex` over a Qdrant server; each process has its own client."""
 
 import contextlib
+import copy
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -12,10 +13,13 @@ from rayapp.core.errors import Conflict, IndexDown, NotFound
 from rayapp.core.settings.model import QdrantSettings
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import (
+    PAYLOAD,
     IndexHealth,
     IndexPoint,
+    Page,
     PayloadUpdate,
     PointCopy,
+    Projection,
     ScoredPoint,
     StoredPoint,
     SubQuery,
@@ -35,10 +39,15 @@ class QdrantServerIndex:
 
     def __init__(self, settings: QdrantSettings) -> None:
         self._settings = settings
-        self._alias = settings.alias
-        self._schema: IndexSchema | None = None
+        # `_name`: what holds the points, the alias or a collection.
+        self._name = self._alias = settings.alias
         self._schemas: dict[str, IndexSchema] = {}
         self._client = _client_of(settings)
+
+    def at(self, collection: str | None) -> "QdrantServerIndex":
+        view = copy.copy(self)
+        view._name = self._alias if collection is None else collection
+        return view
 
     async def open(self, schema: IndexSchema) -> None:
         async with qdrant_errors(self._settings.write_timeout_s):
@@ -50,13 +59,11 @@ class QdrantServerIndex:
             problems = convert.layout_problems(info.config)
             checks.check_schema(target, stored, schema, problems)
             await self._ensure_field_indexes(target, set(info.payload_schema))
-        self._schema = schema
+        self._schemas[self._alias] = schema
 
-    async def upsert(self, points: Sequence[IndexPoint], *, collection: str | None = None) -> None:
-        batch = checks.checked_points(points, await self._schema_of(collection))
-        name = collection or self._alias
-        named = collection is not None
-        async with qdrant_errors(self._settings.write_timeout_s, named=named):
+    async def upsert(self, points: Sequence[IndexPoint]) -> None:
+        batch = checks.checked_points(points, await self._schema_of(self._name))
+        async with self._errors(self._settings.write_timeout_s):
             # One conditional write per rev: the guard of the engine knows one number at a time.
             ordered = sorted(batch, key=lambda p: p.rev)
             for rev, group in groupby(ordered, key=lambda p: p.rev):
@@ -65,19 +72,14 @@ class QdrantServerIndex:
                 step = self._settings.upsert_batch
                 for at in range(0, len(rows), step):
                     part = rows[at : at + step]
-                    await self._client.upsert(name, part, wait=True, update_filter=guard)
+                    await self._client.upsert(self._name, part, wait=True, update_filter=guard)
 
-    async def copy(
-        self, points: Sequence[PointCopy], *, source: str, collection: str | None = None
-    ) -> list[str]:
+    async def copy(self, points: Sequence[PointCopy], source: str) -> list[str]:
         batch = checks.checked_copies(points)
-        if await self._schema_of(source) != await self._schema_of(collection):
+        if await self._schema_of(source) != await self._schema_of(self._name):
             return [point.point_id for point in batch]
-        stored = await self.retrieve(
-            [point.point_id for point in batch],
-            with_vectors=True,
-            keys=[checks.VECTOR_HASH],
-            collection=source,
+        stored = await self.at(source).retrieve(
+            [point.point_id for point in batch], Projection([checks.VECTOR_HASH], vectors=True)
         )
         old = {point.point_id: point for point in stored}
         found, left = list[IndexPoint](), list[str]()
@@ -87,7 +89,7 @@ class QdrantServerIndex:
                 left.append(point.point_id)
             else:
                 found.append(copied)
-        await self.upsert(found, collection=collection)
+        await self.upsert(found)
         return left
 
     async def set_payload(self, updates: Sequence[PayloadUpdate]) -> None:
@@ -96,108 +98,69 @@ class QdrantServerIndex:
         ]
         if not operations:
             return
-        async with qdrant_errors(self._settings.write_timeout_s):
-            await self._client.batch_update_points(self._alias, operations, wait=True)
+        async with self._errors(self._settings.write_timeout_s):
+            await self._client.batch_update_points(self._name, operations, wait=True)
 
-    async def delete(
-        self,
-        point_ids: Sequence[str],
-        *,
-        revs: Mapping[str, int] | None = None,
-        collection: str | None = None,
-    ) -> None:
+    async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
         ids = checks.checked_ids(point_ids)
         if not ids:
             return
-        named = collection is not None
-        async with qdrant_errors(self._settings.write_timeout_s, named=named):
+        async with self._errors(self._settings.write_timeout_s):
             for selector in convert.delete_selectors(ids, revs):
-                await self._client.delete(collection or self._alias, selector, wait=True)
+                await self._client.delete(self._name, selector, wait=True)
 
     async def query(
-        self,
-        scope: ReadScope,
-        where: ItemFilter,
-        sub_queries: Sequence[SubQuery],
-        *,
-        collection: str | None = None,
+        self, scope: ReadScope, where: ItemFilter, sub_queries: Sequence[SubQuery]
     ) -> list[list[ScoredPoint]]:
-        checks.checked_sub_queries(sub_queries, await self._schema_of(collection))
+        checks.checked_sub_queries(sub_queries, await self._schema_of(self._name))
         answers: list[list[ScoredPoint]] = [[] for _ in sub_queries]
         wanted = asked(scope, where, sub_queries, convert.filter_of)
         if not wanted:
             return answers
         requests = [convert.query_of(sub_queries[at], predicate) for at, predicate in wanted]
-        named = collection is not None
-        async with qdrant_errors(self._settings.timeout_s, named=named):
-            batches = await self._client.query_batch_points(collection or self._alias, requests)
+        async with self._errors(self._settings.timeout_s):
+            batches = await self._client.query_batch_points(self._name, requests)
         for (at, _), batch in zip(wanted, batches, strict=True):
             answers[at] = [ScoredPoint(str(hit.id), hit.score) for hit in batch.points]
         return answers
 
     async def retrieve(
-        self,
-        point_ids: Sequence[str],
-        *,
-        with_vectors: bool = False,
-        keys: Sequence[str] | None = None,
-        collection: str | None = None,
+        self, point_ids: Sequence[str], read: Projection = PAYLOAD
     ) -> list[StoredPoint]:
         ids = checks.checked_ids(point_ids)
         # Whole points are read in bulk by jobs, which may wait as long as a write does.
         rules = self._settings
-        limit_s = rules.write_timeout_s if with_vectors else rules.timeout_s
-        async with qdrant_errors(limit_s, named=collection is not None):
+        async with self._errors(rules.write_timeout_s if read.vectors else rules.timeout_s):
             records = await self._client.retrieve(
-                collection or self._alias,
-                list(ids),
-                with_payload=payload_keys(keys),
-                with_vectors=with_vectors,
+                self._name, ids, with_payload=payload_keys(read), with_vectors=read.vectors
             )
         return [convert.stored_point_of(record) for record in records]
 
     async def scroll(
-        self,
-        *,
-        after: str | None,
-        limit: int,
-        until: str | None = None,
-        keys: Sequence[str] | None = None,
-        with_vectors: bool = False,
-        collection: str | None = None,
-    ) -> tuple[list[StoredPoint], str | None]:
+        self, *, after: str | None, limit: int, until: str | None = None, read: Projection = PAYLOAD
+    ) -> Page:
         start = checks.checked_ids([after])[0] if after is not None else None
         end = checks.checked_ids([until])[0] if until is not None else None
         # The engine's offset is inclusive and `after` is not: ask for one more and skip it.
-        named = collection is not None
-        async with qdrant_errors(self._settings.write_timeout_s, named=named):
+        async with self._errors(self._settings.write_timeout_s):
             records, following = await self._client.scroll(
-                collection or self._alias,
+                self._name,
                 offset=start,
                 limit=limit + (start is not None),
-                with_payload=payload_keys(keys),
-                with_vectors=with_vectors,
+                with_payload=payload_keys(read),
+                with_vectors=read.vectors,
             )
         points = [convert.stored_point_of(r) for r in records if str(r.id) != start]
         more = following is not None or len(points) > limit
         return checks.page_of(points, limit, end, more=more)
 
-    async def count(
-        self,
-        scope: ReadScope | None = None,
-        where: ItemFilter | None = None,
-        *,
-        collection: str | None = None,
-    ) -> int:
+    async def count(self, scope: ReadScope | None = None, where: ItemFilter | None = None) -> int:
         predicate = count_predicate(scope, where)
         if predicate.matches_nothing:
             return 0
         kept = convert.filter_of(predicate)
-        named = collection is not None
-        async with qdrant_errors(self._settings.timeout_s, named=named):
-            answer = await self._client.count(
-                collection or self._alias, count_filter=kept, exact=True
-            )
+        async with self._errors(self._settings.timeout_s):
+            answer = await self._client.count(self._name, count_filter=kept, exact=True)
         return answer.count
 
     async def create_collection(
@@ -241,10 +204,10 @@ class QdrantServerIndex:
             await self._client.update_collection_aliases(
                 [models.CreateAliasOperation(create_alias=create)]
             )
-        self._schema = None
+        self._schemas.pop(self._alias, None)
 
     async def rebuilt(self) -> None:
-        schema = await self._schema_of(None)
+        schema = await self._schema_of(self._alias)
         async with qdrant_errors(self._settings.write_timeout_s):
             metadata = convert.metadata_of(schema, needs_rebuild=False)
             await self._client.update_collection(self._alias, metadata=metadata)
@@ -275,18 +238,15 @@ class QdrantServerIndex:
                 return alias.collection_name
         return None
 
-    async def _schema_of(self, collection: str | None) -> IndexSchema:
-        known = self._schema if collection is None else self._schemas.get(collection)
-        if known is not None:
+    def _errors(self, timeout_s: float) -> contextlib.AbstractAsyncContextManager[None]:
+        return qdrant_errors(timeout_s, named=self._name != self._alias)
+
+    async def _schema_of(self, name: str) -> IndexSchema:
+        if (known := self._schemas.get(name)) is not None:
             return known
-        named = collection is not None
-        async with qdrant_errors(self._settings.timeout_s, named=named):
-            info = await self._client.get_collection(collection or self._alias)
-        schema = convert.stored_schema(info.config)
-        if collection is None:
-            self._schema = schema
-        else:
-            self._schemas[collection] = schema
+        async with qdrant_errors(self._settings.timeout_s, named=name != self._alias):
+            info = await self._client.get_collection(name)
+        schema = self._schemas[name] = convert.stored_schema(info.config)
         return schema
 
     async def _create_first(self, schema: IndexSchema) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,6 @@ from rayapp.index.rules.points import VECTOR_HASH
 from rayapp.storage.qdrant import predicate as clauses
 from rayapp.storage.qdrant.points import payload_of, stored_point
 
-META_MODEL = "model"
-META_DIMS = "dims"
-META_ANALYSER = "analyser"
 META_NEEDS_REBUILD = "needs_rebuild"
 
 # kB of vectors that a filter may leave and that are read one by one rather than through a graph:
@@ -28,12 +26,7 @@ FieldSchema = models.PayloadSchemaType | models.KeywordIndexParams
 
 
 def metadata_of(schema: IndexSchema, *, needs_rebuild: bool) -> dict[str, Any]:
-    return {
-        META_MODEL: schema.model,
-        META_DIMS: schema.dims,
-        META_ANALYSER: schema.analyser,
-        META_NEEDS_REBUILD: needs_rebuild,
-    }
+    return {**asdict(schema), META_NEEDS_REBUILD: needs_rebuild}
 
 
 def field_schemas() -> dict[str, FieldSchema]:
@@ -62,9 +55,9 @@ def stored_schema(config: models.CollectionConfig) -> IndexSchema:
     meta = config.metadata or {}
     dense = _dense_params(config)
     return IndexSchema(
-        model=str(meta.get(META_MODEL, "")),
+        model=str(meta.get("model", "")),
         dims=dense.size if dense is not None else 0,
-        analyser=str(meta.get(META_ANALYSER, "")),
+        analyser=str(meta.get("analyser", "")),
     )
 
 

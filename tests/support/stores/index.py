@@ -3,6 +3,7 @@
 Written without the engines' predicate on purpose: the contract suite compares the two.
 """
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from rayapp.core.errors import Conflict, IndexDown, NotFound
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
 from rayapp.index import records
+from rayapp.index.records import PAYLOAD, Projection
 from rayapp.index.rules.points import (
     PASSAGE,
     VECTOR_HASH,
@@ -33,6 +35,24 @@ from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import DATAGOV_TIERS, SURVIVES_EXPIRY_SCORE, Tier
 
 Payload = dict[str, Any]
+# Fields of a filter of which one value is enough, and the payload keys they are compared with.
+ANY_OF = {
+    "statuses": "status",
+    "tags_any": "tags",
+    "entities_any": "entities",
+    "source_types": "source_type",
+    "conversation_ids": "conversation_id",
+    "tool_names": "tool_name",
+    "doc_ids": "doc_id",
+    "subject_ids": "subject_id",
+    "categories": "category",
+    "formats": "format",
+    "organizations": "organization",
+    "flags": "flags",
+    "langs": "lang",
+    "authors": "author",
+    "sections": "headings",
+}
 
 
 @dataclass(slots=True)
@@ -43,24 +63,28 @@ class _Collection:
 
 
 class InMemoryIndex:
-    """The fake of the vector index; one instance is one server."""
+    """The fake of the vector index; one instance is one server, what `at` gives a view of it."""
 
     def __init__(self, alias: str = "memories") -> None:
         self._alias = alias
-        self._target: str | None = None
+        self._collection: str | None = None
+        self._aliases: dict[str, str] = {}
         self._collections: dict[str, _Collection] = {}
 
+    def at(self, collection: str | None) -> "InMemoryIndex":
+        view = copy.copy(self)
+        view._collection = collection
+        return view
+
     async def open(self, schema: IndexSchema) -> None:
-        if self._target is None:
+        if self._alias not in self._aliases:
             name = collection_name(self._alias, schema, None)
             self._collections[name] = _Collection(schema, needs_rebuild=True)
-            self._target = name
-        check_schema(self._target, self._collections[self._target].schema, schema)
+            self._aliases[self._alias] = name
+        check_schema(self._aliases[self._alias], self.at(None)._rows().schema, schema)
 
-    async def upsert(
-        self, points: Sequence[records.IndexPoint], *, collection: str | None = None
-    ) -> None:
-        rows = self._rows(collection)
+    async def upsert(self, points: Sequence[records.IndexPoint]) -> None:
+        rows = self._rows()
         for point in checked_points(points, rows.schema):
             known = rows.points.get(point.point_id)
             if known is None or point.rev >= known.rev:
@@ -70,10 +94,8 @@ class InMemoryIndex:
                     point, dense=unit, payload=payload | {"rev": point.rev}
                 )
 
-    async def copy(
-        self, points: Sequence[records.PointCopy], *, source: str, collection: str | None = None
-    ) -> list[str]:
-        rows, origin = self._rows(collection), self._rows(source)
+    async def copy(self, points: Sequence[records.PointCopy], source: str) -> list[str]:
+        rows, origin = self._rows(), self.at(source)._rows()
         found, left = list[records.IndexPoint](), list[str]()
         for point in checked_copies(points):
             old = origin.points.get(point.point_id)
@@ -82,39 +104,28 @@ class InMemoryIndex:
                 left.append(point.point_id)
             else:
                 found.append(replace(old, payload=point.payload, rev=point.rev))
-        await self.upsert(found, collection=collection)
+        await self.upsert(found)
         return left
 
     async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None:
-        rows = self._rows(None)
+        rows = self._rows()
         for update in checked_updates(updates):
             known = rows.points.get(update.point_id)
             if known is not None and update.rev >= known.rev:
                 payload = known.payload | update.payload | {"rev": update.rev}
                 rows.points[update.point_id] = replace(known, payload=payload, rev=update.rev)
 
-    async def delete(
-        self,
-        point_ids: Sequence[str],
-        *,
-        revs: Mapping[str, int] | None = None,
-        collection: str | None = None,
-    ) -> None:
-        rows = self._rows(collection)
+    async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
+        rows = self._rows()
         for point_id in checked_ids(point_ids):
             point = rows.points.get(point_id)
             if point is not None and (revs is None or point.rev <= revs[point_id]):
                 del rows.points[point_id]
 
     async def query(
-        self,
-        scope: ReadScope,
-        where: ItemFilter,
-        sub_queries: Sequence[records.SubQuery],
-        *,
-        collection: str | None = None,
+        self, scope: ReadScope, where: ItemFilter, sub_queries: Sequence[records.SubQuery]
     ) -> list[list[records.ScoredPoint]]:
-        rows = self._rows(collection)
+        rows = self._rows()
         found = [p for p in rows.points.values() if _readable(scope, p) and _kept(where, p)]
         return [
             _ranked(rows, found, sub_query)
@@ -122,42 +133,23 @@ class InMemoryIndex:
         ]
 
     async def retrieve(
-        self,
-        point_ids: Sequence[str],
-        *,
-        with_vectors: bool = False,
-        keys: Sequence[str] | None = None,
-        collection: str | None = None,
+        self, point_ids: Sequence[str], read: Projection = PAYLOAD
     ) -> list[records.StoredPoint]:
-        points = self._rows(collection).points
-        ids = [i for i in checked_ids(point_ids) if i in points]
-        return [_stored(points[i], with_vectors, keys) for i in ids]
+        points = self._rows().points
+        return [_stored(points[i], read) for i in checked_ids(point_ids) if i in points]
 
     async def scroll(
-        self,
-        *,
-        after: str | None,
-        limit: int,
-        until: str | None = None,
-        keys: Sequence[str] | None = None,
-        with_vectors: bool = False,
-        collection: str | None = None,
-    ) -> tuple[list[records.StoredPoint], str | None]:
-        points = self._rows(collection).points
+        self, *, after: str | None, limit: int, until: str | None = None, read: Projection = PAYLOAD
+    ) -> records.Page:
+        points = self._rows().points
         start = checked_ids([after])[0] if after is not None else ""
         end = checked_ids([until])[0] if until is not None else None
         ids = sorted(i for i in points if i > start and (end is None or i <= end))
-        page = [_stored(points[point_id], with_vectors, keys) for point_id in ids[:limit]]
+        page = [_stored(points[point_id], read) for point_id in ids[:limit]]
         return page, ids[limit - 1] if len(ids) > limit else None
 
-    async def count(
-        self,
-        scope: ReadScope | None = None,
-        where: ItemFilter | None = None,
-        *,
-        collection: str | None = None,
-    ) -> int:
-        points = self._rows(collection).points.values()
+    async def count(self, scope: ReadScope | None = None, where: ItemFilter | None = None) -> int:
+        points = self._rows().points.values()
         return sum(
             PASSAGE not in p.payload
             and (scope is None or _readable(scope, p))
@@ -175,7 +167,7 @@ class InMemoryIndex:
             self._collections[name] = _Collection(schema, needs_rebuild=needs_rebuild)
 
     async def drop_collection(self, name: str) -> None:
-        if checked_collection(name) == self._target:
+        if checked_collection(name) in self._aliases.values():
             raise Conflict(f"Collection {name} is behind the alias: switch the alias first.")
         self._collections.pop(name, None)
 
@@ -183,23 +175,24 @@ class InMemoryIndex:
         return sorted(self._collections)
 
     async def schema_of(self, collection: str) -> IndexSchema:
-        return self._rows(collection).schema
+        return self.at(collection)._rows().schema
 
     async def switch_alias(self, name: str, expected: str | None = None) -> None:
         if name not in self._collections:
             raise NotFound(f"There is no collection {name}: create it before switching to it.")
-        check_moved(self._target, name, expected)
-        self._target = name
+        check_moved(self._aliases.get(self._alias), name, expected)
+        self._aliases[self._alias] = name
 
     async def rebuilt(self) -> None:
-        self._rows(None).needs_rebuild = False
+        self.at(None)._rows().needs_rebuild = False
 
     async def health(self) -> records.IndexHealth:
-        rows = self._collections.get(self._target or "")
+        target = self._aliases.get(self._alias)
+        rows = self._collections.get(target or "")
         return records.IndexHealth(
             ready=rows is not None,
             engine="memory",
-            collection=self._target,
+            collection=target,
             points=len(rows.points) if rows else 0,
             needs_rebuild=rows.needs_rebuild if rows else True,
             detail="" if rows else "no collection yet",
@@ -208,8 +201,8 @@ class InMemoryIndex:
     async def close(self) -> None:
         """Nothing to let go of."""
 
-    def _rows(self, collection: str | None) -> _Collection:
-        name = self._target if collection is None else collection
+    def _rows(self) -> _Collection:
+        name = self._collection or self._aliases.get(self._alias)
         if name is None:
             raise IndexDown("The vector index is empty: open it with a schema first.")
         if name not in self._collections:
@@ -217,14 +210,12 @@ class InMemoryIndex:
         return self._collections[name]
 
 
-def _stored(
-    point: records.IndexPoint, with_vectors: bool, keys: Sequence[str] | None = None
-) -> records.StoredPoint:
+def _stored(point: records.IndexPoint, read: Projection) -> records.StoredPoint:
     return records.StoredPoint(
         point_id=point.point_id,
-        payload={k: v for k, v in point.payload.items() if keys is None or k in keys},
-        dense=point.dense if with_vectors else None,
-        sparse=point.sparse if with_vectors else None,
+        payload={k: v for k, v in point.payload.items() if read.keys is None or k in read.keys},
+        dense=point.dense if read.vectors else None,
+        sparse=point.sparse if read.vectors else None,
     )
 
 
@@ -241,22 +232,8 @@ def _kept(where: ItemFilter, point: records.IndexPoint) -> bool:
     return all(
         (
             _in_tiers(where.tiers, payload),
-            _any(where.statuses, payload, "status"),
-            _any(where.tags_any, payload, "tags"),
+            *(_any(getattr(where, name), payload, key) for name, key in ANY_OF.items()),
             set(where.tags_all or ()) <= set(payload.get("tags") or ()),
-            _any(where.entities_any, payload, "entities"),
-            _any(where.source_types, payload, "source_type"),
-            _any(where.conversation_ids, payload, "conversation_id"),
-            _any(where.tool_names, payload, "tool_name"),
-            _any(where.doc_ids, payload, "doc_id"),
-            _any(where.subject_ids, payload, "subject_id"),
-            _any(where.categories, payload, "category"),
-            _any(where.formats, payload, "format"),
-            _any(where.organizations, payload, "organization"),
-            _any(where.flags, payload, "flags"),
-            _any(where.langs, payload, "lang"),
-            _any(where.authors, payload, "author"),
-            _any(where.sections, payload, "headings"),
             where.has_code in (None, payload.get("has_code")),
             _on_pages(where, payload),
             where.always_inject in (None, payload.get("always_inject")),

@@ -11,6 +11,7 @@ import pytest
 from rayapp.admin.rules import backup_is_late, differences_left
 from rayapp.container.leader_tasks import daily_task
 from rayapp.core.errors import IndexDown
+from rayapp.index.records import Projection
 from rayapp.memory.item import IndexState, SyncState
 from tests.support.builders import STORED_AT, an_item
 from tests.support.harness import Harness
@@ -61,7 +62,7 @@ async def test_what_is_lost_is_counted(api: httpx.AsyncClient, world: Harness) -
     await world.indexed()
     failed = IndexState(sync_state=SyncState.FAILED)
     await world.items.insert(an_item(user_id="dana", index=failed))
-    page, _ = await world.index.scroll(after=None, limit=9, keys=())
+    page, _ = await world.index.scroll(after=None, limit=9, read=Projection(()))
     await world.index.delete([one.point_id for one in page])
     await world.services.consistency.check(sample=10, repair=False)
     found = await checks(api)

@@ -58,7 +58,7 @@ async def test_a_reset_takes_what_a_rollback_could_bring_back(
     target = (await index.health()).collection
     await index.create_collection(OLD, SCHEMA)
     await index.create_collection("others_static_2_1", SCHEMA)
-    await index.upsert([index_point("m-1")], collection=OLD)
+    await index.at(OLD).upsert([index_point("m-1")])
     preview = (await asked(api, "GET", f"{OPS}/reset"))["preview"]
     assert preview["qdrant"]["oldCollections"] == [OLD]
     answer = await asked(api, "POST", f"{OPS}/reset", {"confirm": "DELETE"})

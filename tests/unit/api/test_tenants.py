@@ -11,6 +11,7 @@ from rayapp.api.app import ROUTES
 from rayapp.api.auth import OF_ONE_USER, ROUTE_SCOPES
 from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import org_of, owner_id, owners_of, user_of
+from rayapp.index.records import Projection
 from rayapp.portability import erasure
 from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
@@ -109,7 +110,8 @@ async def test_what_is_stored_names_its_tenant(service: Service) -> None:
         ("beta/dana", "beta"),
     }
     assert {(row.subject_id, row.perspective_owner_id) for row in rows} == {("dana", "dana")}
-    points, _ = await service.world.index.scroll(after=None, limit=10, keys=("user_id",))
+    owner = Projection(("user_id",))
+    points, _ = await service.world.index.scroll(after=None, limit=10, read=owner)
     owners = [point.payload["user_id"] for point in points]
     assert sorted(owners) == ["acme/dana", "beta/dana", "dana"]
 

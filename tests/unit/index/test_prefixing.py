@@ -1,7 +1,6 @@
 """Prefixes that a model gives, on the whole service over fakes and a scripted model."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +11,10 @@ from rayapp.core.errors import EmbedderDown, ModelDown
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.index.consistency.keyspace_cursor import KeyspaceCursor
 from rayapp.index.point_builder import AT_ONCE, BATCH, ModelPrefixing
+from rayapp.index.records import WHOLE
 from rayapp.index.rules.points import VECTOR_HASH, vector_hash_of
 from rayapp.index.rules.prefix import MAX_TOOL_CHARS, accepted_prefix, embedded_texts
-from rayapp.inference.ports import ChatAnswer, Message
+from rayapp.inference.ports import ChatAnswer, ChatRequest
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -38,8 +38,8 @@ class Slow(ScriptedChat):
         super().__init__()
         self.now = self.most = 0
 
-    async def complete(self, messages: Sequence[Message], **limits: Any) -> ChatAnswer:
-        self.requests.append(tuple(messages))
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        self.requests.append(tuple(request.messages))
         self.now += 1
         self.most = max(self.most, self.now)
         try:
@@ -75,7 +75,7 @@ async def test_a_prefix_is_embedded_stored_and_part_of_the_hash(text: str, says:
     assert embedded_texts(item) == [f"{says}\n{text}"]
     wanted = vector_hash_of(item.content_hash, service.schema, says)
     assert item.index.vector_hash == wanted == await point_hash(service, item)
-    (point,) = await service.index.retrieve([item.point_id], with_vectors=True)
+    (point,) = await service.index.retrieve([item.point_id], WHOLE)
     (vector,) = await service.model.embed([f"{says}\n{text}"], "passage", timeout_s=5)
     assert np.allclose(point.dense, vector, atol=1e-3)
     (asked,) = chat.requests
@@ -89,7 +89,7 @@ async def test_the_words_of_the_lexical_arm_and_the_answer_stay_those_of_the_tex
     memory_id = await service.store("It is open")
     await service.drain()
     item = await one(service, memory_id)
-    (point,) = await service.index.retrieve([item.point_id], with_vectors=True)
+    (point,) = await service.index.retrieve([item.point_id], WHOLE)
     assert point.sparse == service.container.texts.analyser.document("It is open")
     (hit,) = (await service.search("open")).hits
     assert hit.item.text == "It is open"

@@ -11,7 +11,7 @@ from rayapp.container import bootstrap
 from rayapp.core.errors import BadVector, EmbedderDown, IndexDown
 from rayapp.core.vectors import Vector
 from rayapp.index.passages import PassageIndex
-from rayapp.index.records import IndexPoint
+from rayapp.index.records import WHOLE, IndexPoint
 from rayapp.index.rules.points import point_of
 from rayapp.index.service import IndexingService
 from rayapp.inference.ports import TextKind
@@ -161,7 +161,7 @@ async def test_vectors_in_the_index_are_the_models(service: Harness) -> None:
     one = await service.store("compare me")
     await service.drain()
     item = await service.services.memories.get(READ, one)
-    point = (await service.index.retrieve([item.point_id], with_vectors=True))[0]
+    point = (await service.index.retrieve([item.point_id], WHOLE))[0]
     wanted = (await service.model.embed(["compare me"], "passage", timeout_s=1))[0]
     assert np.allclose(point.dense, wanted, atol=1e-5)
 
@@ -302,11 +302,11 @@ async def test_a_late_write_does_not_bring_a_deleted_memory_back(service: Harnes
     )
     written = service.index.inner.upsert
 
-    async def late(points: Sequence[IndexPoint], *, collection: str | None = None) -> None:
+    async def late(points: Sequence[IndexPoint]) -> None:
         service.index.inner.upsert = written
         await service.services.memories.delete(ME, one)
         assert await other.run_once() == 1
-        await written(points, collection=collection)
+        await written(points)
 
     service.index.inner.upsert = late
     await service.indexing.run_once()

@@ -10,7 +10,6 @@ from rayapp.core import errors
 from rayapp.core.batching import BackendTraits
 from rayapp.core.breaker import Breaker, BreakerPolicy, BreakerState
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings
 from rayapp.core.vectors import Vector
 from rayapp.inference.batch_queue import QUEUED_BATCHES
@@ -54,14 +53,8 @@ async def make() -> AsyncIterator[Make]:
         backend = HashBackend(DIMS, delay_s=delay_s)
         breaker = Breaker("embedder", BreakerPolicy(failures=2, open_s=0.2, successes=2))
         metrics = InMemoryMetrics()
-        service = EmbeddingService(
-            backend,
-            settings,
-            BackendTraits(max_tokens=max_tokens, gathers=gathers),
-            breaker=breaker,
-            metrics=metrics,
-            clock=SystemClock(),
-        )
+        traits = BackendTraits(max_tokens=max_tokens, gathers=gathers)
+        service = EmbeddingService(backend, settings, traits, breaker=breaker, metrics=metrics)
         bench = Bench(backend, service, breaker)
         bench.metrics = metrics
         made.append(bench)

@@ -64,13 +64,8 @@ class Bench:
     def __init__(self, inner: HashEmbedder, *layers: CacheLayer, **settings: str) -> None:
         self.inner = inner
         self.metrics = InMemoryMetrics()
-        self.embedder = CachedEmbedder(
-            inner,
-            layers,
-            EmbeddingSettings.model_validate(settings),
-            metrics=self.metrics,
-            clock=SystemClock(),
-        )
+        rules = EmbeddingSettings.model_validate(settings)
+        self.embedder = CachedEmbedder(inner, layers, rules, metrics=self.metrics)
 
     async def embed(
         self, *texts: str, kind: TextKind = "query", timeout_s: float = 5.0

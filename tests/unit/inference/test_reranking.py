@@ -12,7 +12,6 @@ from rayapp.core.batching import BackendTraits
 from rayapp.core.breaker import Breaker, BreakerPolicy, BreakerState
 from rayapp.core.errors import DeadlineExceeded, InvalidInput, Overloaded, RerankerDown
 from rayapp.core.metrics import InMemoryMetrics
-from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BatchSettings, RerankerSettings
 from rayapp.inference.reranking import WAITING_SEARCHES, RerankService, sigmoid
 from tests.support.models import InlineOverlapBackend, OverlapRerankBackend
@@ -37,7 +36,6 @@ class Bench:
             BackendTraits(max_tokens=16_384),
             breaker=self.breaker,
             metrics=self.metrics,
-            clock=SystemClock(),
         )
 
     async def rerank(self, *documents: str, timeout_s: float = 5.0) -> list[float] | None:
@@ -88,7 +86,6 @@ class TestScores:
             BackendTraits(max_tokens=1),
             breaker=Breaker("reranker", BreakerPolicy(failures=3, open_s=30, successes=2)),
             metrics=InMemoryMetrics(),
-            clock=SystemClock(),
         )
         assert await service.rerank(QUERY, DOCUMENTS, timeout_s=1) is None
         assert (await service.health())["backend"] == "none"

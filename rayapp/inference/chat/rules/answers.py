@@ -180,12 +180,10 @@ def cost_of(prompt_tokens: int, completion_tokens: int, prices: Prices) -> float
 def refused_by(budget: Budget, spent: Spent, planned: Spent) -> str | None:
     """The limit that `planned` would break after `spent`, None when it fits."""
     after = spent.plus(planned)
-    if budget.calls and after.calls > budget.calls:
-        return "calls"
-    if budget.tokens and after.tokens > budget.tokens:
-        return "tokens"
-    if budget.cost and after.cost > budget.cost:
-        return "cost"
+    for limit in ("calls", "tokens", "cost"):
+        most = getattr(budget, limit)
+        if most and getattr(after, limit) > most:
+            return limit
     return None
 
 

@@ -1,7 +1,6 @@
 """Summaries of tool results by a scripted model: good, slow, hostile."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from rayapp.assistant.tool_results.rules import MAX_SUMMARY_CHARS, ToolResult, a
 from rayapp.assistant.tool_results.service import ToolResultService, summarising
 from rayapp.container import bootstrap
 from rayapp.core.errors import ModelDown
-from rayapp.inference.ports import ChatAnswer, Message
+from rayapp.inference.ports import ChatAnswer, ChatRequest
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ReadScope, WriteScope
 from tests.support.chat_models import ScriptedChat, model_calls
@@ -26,8 +25,8 @@ GOOD_HE = "רכבת קלה של 20 תחנות תחבר את חיפה לנצרת 
 class Slow(ScriptedChat):
     """Takes longer than it may."""
 
-    async def complete(self, messages: Sequence[Message], **limits: Any) -> ChatAnswer:
-        self.requests.append(tuple(messages))
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        self.requests.append(tuple(request.messages))
         await asyncio.sleep(60)
         raise AssertionError("nobody waits so long")
 

@@ -9,7 +9,7 @@ from rayapp.core.errors import IndexDown
 from rayapp.index.consistency.rules import Drift, drift_of
 from rayapp.index.consistency.service import REPAIRED, REPORT, last_report
 from rayapp.index.ports import Requeue
-from rayapp.index.records import PayloadUpdate
+from rayapp.index.records import WHOLE, PayloadUpdate
 from rayapp.memory.item import MemoryItem, Status, SyncState, point_id_of
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -138,7 +138,7 @@ async def test_a_difference_that_heals_within_the_pause_does_not_count() -> None
     world = await SweepWorld.open()
     h = world.harness
     item = next(i for i in await world.items() if i.status is Status.ACTIVE)
-    [point] = await h.index.retrieve([item.point_id], with_vectors=True)
+    [point] = await h.index.retrieve([item.point_id], WHOLE)
     await h.index.delete([item.point_id])
 
     async def written_late() -> None:
@@ -193,10 +193,10 @@ async def test_a_point_written_after_the_second_look_is_not_deleted() -> None:
     await h.index.upsert([a_point(item, h.schema)])
     delete = h.index.inner.delete
 
-    async def stored_first(ids: list[str], **options: Any) -> None:
+    async def stored_first(ids: list[str], revs: Any) -> None:
         newer = replace(item, index=replace(item.index, rev=item.index.rev + 1))
         await h.index.upsert([a_point(newer, h.schema)])
-        await delete(ids, **options)
+        await delete(ids, revs)
 
     h.index.inner.delete = stored_first
     await world.service().check(sample=EVERY, repair=True)

@@ -62,6 +62,9 @@ class Living:
 
         return call
 
+    def at(self, collection: str) -> "Living":
+        return Living(self._inner.at(collection), self._life)
+
 
 class People:
     """Stores, edits, deletes, archives and restores, at random."""

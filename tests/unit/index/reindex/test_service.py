@@ -8,7 +8,7 @@ import pytest
 
 from rayapp.bulk.model import Job, JobState
 from rayapp.core.errors import Conflict, EmbedderDown, InvalidInput
-from rayapp.index.records import IndexPoint, ScoredPoint
+from rayapp.index.records import WHOLE, ScoredPoint
 from rayapp.index.reindex.service import ReindexWork
 from rayapp.index.reindex.verify import overlap_of
 from rayapp.index.service import beat
@@ -16,6 +16,7 @@ from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import SearchQuery
+from tests.support.index_points import written_again
 from tests.unit.index.reindex.world import DANA, Driver, OtherModel, World
 
 
@@ -164,17 +165,9 @@ async def test_points_that_differ_from_the_model_leave_the_alias_alone(world: Wo
     async def spoil(job: Job) -> None:
         name = job.facts["collection"]
         stored = next(iter((await world.points(name)).values()))
-        (whole,) = await world.service.index.retrieve(
-            [stored.point_id], with_vectors=True, collection=name
-        )
-        point = IndexPoint(
-            point_id=whole.point_id,
-            dense=-whole.dense,
-            sparse=whole.sparse,
-            payload=whole.payload,
-            rev=whole.payload["rev"],
-        )
-        await world.service.index.upsert([point], collection=name)
+        index = world.service.index.at(name)
+        (whole,) = await index.retrieve([stored.point_id], WHOLE)
+        await index.upsert([written_again(whole, dense=-whole.dense)])
 
     _, finish = await world.run(after_fill=spoil)
     assert not finish.complete
@@ -192,20 +185,12 @@ async def test_searches_that_answer_otherwise_leave_the_alias_alone(world: World
     async def shuffle(_: Job) -> None:
         """The old collection answers the same questions with other items."""
         rng = np.random.default_rng(4)
-        points = await world.service.index.retrieve(
-            list(await world.points(old)), with_vectors=True, collection=old
-        )
+        index = world.service.index.at(old)
+        points = await index.retrieve(list(await world.points(old)), WHOLE)
         for point in points:
             noise = rng.standard_normal(point.dense.shape).astype(np.float32)
             terms = replace(point.sparse, values=list(rng.random(len(point.sparse.values))))
-            made = IndexPoint(
-                point_id=point.point_id,
-                dense=noise,
-                sparse=terms,
-                payload=point.payload,
-                rev=point.payload["rev"],
-            )
-            await world.service.index.upsert([made], collection=old)
+            await index.upsert([written_again(point, dense=noise, sparse=terms)])
 
     _, finish = await world.run(after_fill=shuffle)
     assert not finish.complete
@@ -393,6 +378,9 @@ async def test_searches_work_at_every_moment_of_a_reindex(world: World) -> None:
                 return await getattr(self.inner, name)(*args, **kwargs)
 
             return call
+
+        def at(self, collection: str) -> Any:
+            return ModelPort(self.inner.at(collection))
 
     parts = await world.parts()
     parts = replace(parts, index=ModelPort(parts.index), scan=ModelPort(parts.scan))

@@ -10,10 +10,11 @@ import pytest
 from rayapp.bulk.model import JobState
 from rayapp.core.errors import Conflict, StoreDown
 from rayapp.index import service as indexing
-from rayapp.index.records import IndexPoint
+from rayapp.index.records import WHOLE
 from rayapp.index.reindex.copy import Follower
 from rayapp.index.service import beat
 from rayapp.index.write_barrier import HOLD_S, SWITCH_LEASE, WriteBarrier
+from tests.support.index_points import written_again
 from tests.unit.index.reindex.world import DANA, Driver, OtherModel, World
 
 Then = Callable[[], Awaitable[None]]
@@ -36,6 +37,9 @@ class Around:
             return await getattr(self._inner, name)(*args, **kwargs)
 
         return call
+
+    def at(self, collection: str) -> "Around":
+        return Around(self._inner.at(collection), self._before)
 
 
 def before(inner: Any, method: str, then: Then) -> Any:
@@ -326,19 +330,9 @@ async def test_a_ready_collection_that_proves_bad_is_filled_anew_next_time(world
     await world.fill(6)
     ready, _ = await world.run({"switch": "never"})
     name = ready.facts["collection"]
-    (point,) = await world.service.index.retrieve(
-        list(await world.points(name))[:1], with_vectors=True, collection=name
-    )
-    assert point.dense is not None
-    assert point.sparse is not None
-    spoiled = IndexPoint(
-        point_id=point.point_id,
-        dense=-point.dense,
-        sparse=point.sparse,
-        payload=point.payload,
-        rev=int(point.payload["rev"]),
-    )
-    await world.service.index.upsert([spoiled], collection=name)
+    index = world.service.index.at(name)
+    (point,) = await index.retrieve(list(await world.points(name))[:1], WHOLE)
+    await index.upsert([written_again(point, dense=-point.dense)])
     _, finish = await world.run()
     assert (finish.complete, finish.report["reused"]) == (False, True)
     _, finish = await world.run()

@@ -104,7 +104,7 @@ class World:
         return str((await self.service.index.health()).collection)
 
     async def points(self, collection: str | None = None) -> dict[str, StoredPoint]:
-        page, _ = await self.service.index.scroll(after=None, limit=10_000, collection=collection)
+        page, _ = await self.service.index.at(collection).scroll(after=None, limit=10_000)
         return {point.point_id: point for point in page}
 
     async def run(

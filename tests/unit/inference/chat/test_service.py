@@ -166,7 +166,7 @@ class TestFailures:
 
     async def test_a_model_that_keeps_no_limit_is_left(self) -> None:
         class Stuck(ScriptedChat):
-            async def complete(self, *args: Any, **kwargs: Any) -> ports.ChatAnswer:
+            async def complete(self, request: ports.ChatRequest) -> ports.ChatAnswer:
                 await asyncio.Event().wait()
                 raise AssertionError
 
@@ -178,7 +178,7 @@ class TestFailures:
         inside = most = 0
 
         class Slow(ScriptedChat):
-            async def complete(self, *args: Any, **kwargs: Any) -> ports.ChatAnswer:
+            async def complete(self, request: ports.ChatRequest) -> ports.ChatAnswer:
                 nonlocal inside, most
                 inside += 1
                 most = max(most, inside)
@@ -195,7 +195,7 @@ class TestFailures:
         release = asyncio.Event()
 
         class Held(ScriptedChat):
-            async def complete(self, *args: Any, **kwargs: Any) -> ports.ChatAnswer:
+            async def complete(self, request: ports.ChatRequest) -> ports.ChatAnswer:
                 await release.wait()
                 return answered(JUDGED)
 
@@ -259,7 +259,7 @@ class TestBudget:
 
     async def test_a_call_that_was_left_reserves_nothing(self) -> None:
         class Stuck(ScriptedChat):
-            async def complete(self, *args: Any, **kwargs: Any) -> ports.ChatAnswer:
+            async def complete(self, request: ports.ChatRequest) -> ports.ChatAnswer:
                 await asyncio.Event().wait()
                 raise AssertionError
 
@@ -380,8 +380,8 @@ async def test_the_prefix_has_a_limit_of_its_own() -> None:
     limits: list[float] = []
 
     class Noting(ScriptedChat):
-        async def complete(self, *args: Any, **kwargs: Any) -> ports.ChatAnswer:
-            limits.append(kwargs["timeout_s"])
+        async def complete(self, request: ports.ChatRequest) -> ports.ChatAnswer:
+            limits.append(request.timeout_s)
             return answered("On Dana's flat in Haifa.")
 
     calls = model_calls(Noting())
