@@ -151,7 +151,7 @@ class ArchiveContract:
             complete = (
                 not (writing.cancelled() or writing.exception()) and writing.result().complete
             )
-            assert asyncio.all_tasks() == running
+            assert asyncio.all_tasks() <= running  # a task of the filling may have ended since
         assert tries > 5
         assert rows_of(await world.exported(kinds=ALL)) == rows_of(before)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -250,7 +250,6 @@ log = logging.getLogger("rayapp.context")
 
 # What `degraded` says when the session could not be told: an echo may then be learned.
 SESSION = "session"
-T = TypeVar("T")
 GivenT = TypeVar("GivenT", AssistantContext, ColdStart)
 
 
@@ -401,36 +400,21 @@ class ContextService:
             recent=tuple(message.content for message in request.recent),
             message_id=request.message_id,
         )
-        return await self._within(
-            deadline, "insights", trace, lambda _: self._insights.insights(scope, asked)
-        )
-
-    async def _within(
-        self,
-        deadline: Deadline,
-        stage: str,
-        trace: Trace,
-        read: Callable[[float], Awaitable[T]],
-    ) -> T | None:
-        """What is read in the seconds that are left; None, which the trace says, when there are
-        none left, it is late, or something is away."""
-        async with trace.stage(stage, degrades=stage):
-            left_s = deadline.limit(self._settings.timeout_s)
-            async with asyncio.timeout(left_s):
-                return await read(left_s)
-        return None
+        found: ContextInsights | None = None
+        async with trace.stage("insights", degrades="insights"):
+            async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
+                found = await self._insights.insights(scope, asked)
+        return found
 
     async def _read_standing(
         self, scope: ReadScope, deadline: Deadline, trace: Trace, *, patterns: bool = True
     ) -> tuple[SectionItem, ...]:
-        now = self._runtime.clock.now()
-        found = await self._within(
-            deadline,
-            "standing",
-            trace,
-            lambda _: self._standing.read(scope, now, patterns=patterns),
-        )
-        return found or ()
+        found: tuple[SectionItem, ...] = ()
+        async with trace.stage("standing", degrades="standing"):
+            async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
+                now = self._runtime.clock.now()
+                found = await self._standing.read(scope, now, patterns=patterns)
+        return found
 
     async def _ask_search(
         self,
@@ -476,14 +460,14 @@ class ContextService:
         self, scope: ReadScope, asked: SearchQuery, deadline: Deadline, trace: Trace
     ) -> SearchAnswer | None:
         """The one search, without a receipt: ours says what the block shows."""
-        return await self._within(
-            deadline,
-            "search",
-            trace,
-            lambda left_s: self._search.search(
-                scope, replace(asked, timeout_s=left_s * SEARCH_SHARE, receipt=False)
-            ),
-        )
+        found: SearchAnswer | None = None
+        async with trace.stage("search", degrades="search"):
+            left = deadline.limit(self._settings.timeout_s)
+            async with asyncio.timeout(left):
+                found = await self._search.search(
+                    scope, replace(asked, timeout_s=left * SEARCH_SHARE, receipt=False)
+                )
+        return found
 
     async def _others(
         self, scope: ReadScope, search: SearchAnswer | None, trace: Trace

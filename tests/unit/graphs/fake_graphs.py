@@ -1,7 +1,7 @@
 """Graph rows that a test writes down, behind the reads of `GraphStore`, and a counter of reads."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rayapp.container import bootstrap
@@ -52,7 +52,7 @@ class GraphRows:
     async def priors(
         self, scope: ReadScope, question: records.GraphQuestion
     ) -> records.GraphPriors:
-        self.asked = asdict(question)
+        self.asked = question
         if scope.user_id != "dana":
             return records.GraphPriors()
         return records.GraphPriors(
