@@ -9,9 +9,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import pytest
 
 MIB = 1 << 20
 # Set in a run that is in a namespace already, so that it is entered once.
@@ -73,6 +76,19 @@ def in_namespace(test: str) -> subprocess.CompletedProcess[str]:
     command = ["unshare", "--map-root-user", "--mount", sys.executable, "-m", "pytest", "-q", test]
     env = os.environ | {INSIDE: "1"}
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+
+def on_small_disk(size_mb: int, test: str, work: Callable[[SmallDisk], None]) -> None:
+    """Do `work` of `test` (a pytest node) on a disk of that size, wherever one may be mounted."""
+    with tempfile.TemporaryDirectory(prefix="rayapp-d-") as name:
+        if may_mount(Path(name)):
+            with small_disk(Path(name), size_mb) as disk:
+                work(disk)
+        elif INSIDE not in os.environ and may_unshare():
+            done = in_namespace(test)
+            assert done.returncode == 0, done.stdout[-4_000:]
+        else:
+            pytest.skip("neither mounting nor a mount namespace is permitted here: run it as root")
 
 
 @contextmanager

@@ -1,26 +1,14 @@
 """A real disk that fills up: warned, bulk work refused, stores refused, and back by itself."""
 
 import asyncio
-import os
-import tempfile
 from functools import partial
-from pathlib import Path
 
 import httpx
-import pytest
 
 from rayapp.core.disk_space import DiskLimits, DiskSpace
 from rayapp.memory.scope import EVERYTHING, ReadScope
 from rayapp.storage.files import measured
-from tests.small_disk import (
-    INSIDE,
-    MIB,
-    SmallDisk,
-    in_namespace,
-    may_mount,
-    may_unshare,
-    small_disk,
-)
+from tests.small_disk import MIB, SmallDisk, on_small_disk
 from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
 
@@ -29,16 +17,8 @@ GUIDE = {"file": ("guide.md", b"# Guide")}
 
 
 def test_a_disk_that_fills_up_is_told_of_step_by_step() -> None:
-    with tempfile.TemporaryDirectory(prefix="rayapp-d-") as name:
-        folder = Path(name)
-        if may_mount(folder):
-            with small_disk(folder, 100) as disk:
-                asyncio.run(steps(disk))
-            return
-    if INSIDE in os.environ or not may_unshare():
-        pytest.skip("nobody here may mount a tmpfs, not even in a namespace of its own")
-    done = in_namespace(f"{__file__}::{test_a_disk_that_fills_up_is_told_of_step_by_step.__name__}")
-    assert done.returncode == 0, done.stdout
+    test = f"{__file__}::{test_a_disk_that_fills_up_is_told_of_step_by_step.__name__}"
+    on_small_disk(100, test, lambda disk: asyncio.run(steps(disk)))
 
 
 async def steps(disk: SmallDisk) -> None:

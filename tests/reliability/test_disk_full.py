@@ -5,11 +5,9 @@ are refused, every route; filled by somebody else to the last byte and MongoDB g
 room again, and everything that was acknowledged is there, once, and found.
 """
 
-import os
 import random
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,15 +20,7 @@ from rayapp.api.errors import PROTOCOL
 from rayapp.local.stack.paths import StackPaths, tail
 from tests.contract.test_path_encodings import ALL, Asked
 from tests.running import RunningService, started, until
-from tests.small_disk import (
-    INSIDE,
-    MIB,
-    SmallDisk,
-    in_namespace,
-    may_mount,
-    may_unshare,
-    small_disk,
-)
+from tests.small_disk import MIB, SmallDisk, on_small_disk
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.fault]
 # A new stack takes 390 MB, the filled one 480: with room again more is free than the reserve and
@@ -134,15 +124,8 @@ def status_of(folder: Path) -> str:
 
 
 def test_a_full_disk_loses_nothing_and_says_what_to_do() -> None:
-    with tempfile.TemporaryDirectory(prefix="rayapp-d-") as name:
-        if may_mount(Path(name)):
-            with small_disk(Path(name), DISK_MB) as disk:
-                fill_and_recover(disk)
-        elif INSIDE not in os.environ and may_unshare():
-            done = in_namespace(f"{__file__}::test_a_full_disk_loses_nothing_and_says_what_to_do")
-            assert done.returncode == 0, done.stdout[-4_000:]
-        else:
-            pytest.skip("neither mounting nor a mount namespace is permitted here: run it as root")
+    test = f"{__file__}::{test_a_full_disk_loses_nothing_and_says_what_to_do.__name__}"
+    on_small_disk(DISK_MB, test, fill_and_recover)
 
 
 def fill_and_recover(disk: SmallDisk) -> None:

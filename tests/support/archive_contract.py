@@ -5,6 +5,8 @@ import io
 import itertools
 import json
 import zipfile
+from pathlib import Path
+from types import CoroutineType
 from typing import Any
 
 import httpx
@@ -94,6 +96,17 @@ async def sent(
     return found
 
 
+def own_tasks() -> set["asyncio.Task[Any]"]:
+    """Those that run code of the service: the driver of MongoDB has tasks of its own."""
+    source = str(Path(imports.__file__).parents[1])
+    return {
+        task
+        for task in asyncio.all_tasks()
+        if isinstance(coroutine := task.get_coro(), CoroutineType)
+        and coroutine.cr_code.co_filename.startswith(source)
+    }
+
+
 class ArchiveContract:
     async def test_every_collection_leaves(self, world: ArchiveWorld) -> None:
         await fill(world)
@@ -143,7 +156,7 @@ class ArchiveContract:
             return await puts(*args)
 
         monkeypatch.setattr(world.stores.archive, "put", put)
-        running, complete = asyncio.all_tasks(), False
+        running, complete = own_tasks(), False
         while not complete:
             left = tries = tries + 1
             writing = asyncio.create_task(imported(world, before))
@@ -151,7 +164,7 @@ class ArchiveContract:
             complete = (
                 not (writing.cancelled() or writing.exception()) and writing.result().complete
             )
-            assert asyncio.all_tasks() <= running  # a task of the filling may have ended since
+            assert not own_tasks() - running
         assert tries > 5
         assert rows_of(await world.exported(kinds=ALL)) == rows_of(before)
 

@@ -309,8 +309,8 @@ class SearchSettings(SettingsSection):
     max_limit: int = setting(50, "Largest `limit`.", ge=1, le=200)
     pending_limit: int = setting(200, "Pending items scored per search.", ge=0, le=2_000)
     receipt_ttl_h: float = setting(24.0, "Lifetime of an unscored receipt, hours.", gt=0)
-    receipt_window_s: Share = setting(
-        0.02, "Receipts of so long are written together; 0 = each alone."
+    receipt_window_s: float = setting(
+        0.02, "Receipts of so long are written together; 0 = each alone.", ge=0, le=1
     )
     resident_bytes: int = setting(
         400_000_000, "Memory per replica for users held as columns; 0 = none.", ge=0
