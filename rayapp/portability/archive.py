@@ -112,15 +112,17 @@ class ArchiveWriter:
             self._sink.write(orjson.dumps(said)[:-1] + b',"collections":{')
 
     def begin(self, collection: Collection) -> bytes:
-        """The rows to come are of this one."""
+        """The rows to come are of this one. The end of the one before is answered; its own first
+        bytes come later, so that no file begins before the store gave something."""
         self._end_part()
+        ended = self._sink.taken() if self._parts else b""
         if self._zip is not None:
             self._member = self._zip.open(collection.name + SUFFIX, "w", force_zip64=True)
         else:
             start = b"," if self._parts else b""
             self._sink.write(start + orjson.dumps(collection.name) + b":[")
         self._parts.append(PartSum(collection.name))
-        return self._sink.taken()
+        return ended
 
     def rows(self, rows: Iterable[Row]) -> bytes:
         lines, part = [to_line(row) for row in rows], self._parts[-1]

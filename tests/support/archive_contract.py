@@ -5,6 +5,8 @@ import io
 import itertools
 import json
 import zipfile
+from collections.abc import AsyncIterator, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from types import CoroutineType
 from typing import Any
@@ -17,7 +19,7 @@ from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.portability import imports
 from rayapp.portability.archive import Archive, of_payload, open_zip
 from rayapp.portability.ports import ImportRequest
-from rayapp.portability.rules.archive import MANIFEST, SUFFIX, of_line
+from rayapp.portability.rules.archive import MANIFEST, SUFFIX, Row, of_line
 from rayapp.portability.rules.collections import BY_NAME, EXPORTED
 from rayapp.portability.rules.kinds import Kind, Merge, Part
 from tests.support.archive_world import ArchiveWorld, ask, fill
@@ -107,6 +109,12 @@ def own_tasks() -> set["asyncio.Task[Any]"]:
     }
 
 
+class AwayReader:
+    async def pages(self, *_: Any) -> AsyncIterator[Iterable[Row]]:
+        raise StoreDown("away")
+        yield ()
+
+
 class ArchiveContract:
     async def test_every_collection_leaves(self, world: ArchiveWorld) -> None:
         await fill(world)
@@ -167,6 +175,16 @@ class ArchiveContract:
             assert not own_tasks() - running
         assert tries > 5
         assert rows_of(await world.exported(kinds=ALL)) == rows_of(before)
+
+    @pytest.mark.parametrize("format", ["zip", "json"])
+    async def test_an_export_that_gets_no_first_row_is_answered_as_an_error(
+        self, world: ArchiveWorld, format: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It must not begin as a file that then breaks off."""
+        monkeypatch.setattr(world.stores.archive, "snapshot", lambda _: nullcontext(AwayReader()))
+        async with world.http() as http:
+            answer = await http.get("/api/memory/backup/export", params={"format": format})
+        assert answer.status_code == 503, answer.text
 
     async def test_a_repeat_changes_nothing(self, world: ArchiveWorld) -> None:
         await fill(world)
