@@ -11,7 +11,6 @@ and then eight ask it. Only that head is stopped at the end. Exit codes: 0 done,
 import argparse
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,7 @@ from rayapp.serve.environment import PORT_NAMES, local_environment
 from tests.bench.arguments import positive_number
 from tests.bench.closed_loop import drive_all
 from tests.bench.wire import Call
+from tests.support.ports import free_port
 
 ROUTES = ("/echo", "/hop")
 CLIENTS = (1, 8)
@@ -81,7 +81,7 @@ def _served(environment: Mapping[str, str]) -> Iterator[str]:
         token.touch(mode=0o600)
         token.write_text(secrets.token_hex(32), encoding="ascii")
         auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
-        port = _free_port()
+        port = free_port()
         command = [sys.executable, "-m", __spec__.name, "--child", str(port), "--folder", folder]
         log = stack.enter_context((Path(folder) / "log").open("w+", encoding="utf-8"))
         child = subprocess.Popen(
@@ -112,15 +112,8 @@ def _stop(child: subprocess.Popen[str]) -> None:
         child.wait()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 def _tuned(folder: Path) -> dict[str, str]:
-    ports = {name: _free_port() for name in PORT_NAMES.values()}
+    ports = {name: free_port() for name in PORT_NAMES.values()}
     ports["ingress_first"] = INGRESS_BASE + os.getpid() % 100 * 50
     return local_environment(folder, ports)
 

@@ -16,7 +16,8 @@ from tests.bench import fault_load
 from tests.bench.fault_load import CALM_S, Ended, FaultLoad, Kind, Seen, Verdict, missing, one_call
 from tests.bench.faults import FAULTS, FURTHER, USUAL, main, misses, parser, table
 from tests.bench.wire import Connection
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.support.ports import free_port
+from tests.unit.fake_service import FakeService, serving
 
 ENOUGH = 8  # memories
 
@@ -163,7 +164,7 @@ async def test_every_way_a_call_can_end(
     service.shed["/api/memory/search"] = 1
     assert await how(service.url) == ("503", True)
     assert await how(service.url, "/none") == ("404", False)
-    assert await how(f"http://127.0.0.1:{closed_port()}") == ("refused", False)
+    assert await how(f"http://127.0.0.1:{free_port()}") == ("refused", False)
 
     async def shut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()

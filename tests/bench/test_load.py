@@ -24,7 +24,8 @@ from tests.bench.phases import Load
 from tests.bench.processes import pss_bytes
 from tests.bench.texts import facts
 from tests.bench.wire import REFUSED, Call, Drive, Driven, _client, drive
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.support.ports import free_port
+from tests.unit.fake_service import FakeService, serving
 
 
 class Busy(FakeService):
@@ -154,7 +155,7 @@ def test_more_clients_than_calls_ask_the_same(service: FakeService) -> None:
 
 def test_lost_connections_are_counted_not_hidden() -> None:
     call = Call("/", b"", "u")
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = f"http://127.0.0.1:{free_port()}"
     seen = drive(Drive(url=url, clients=1, start_at=0, warm_s=0, measure_s=0.2, calls=[call]))
     assert seen.lost > 0
     assert seen.latencies_ms == []
@@ -204,7 +205,7 @@ def test_the_whole_run_writes_both_reports(
 
 
 def test_an_absent_service_is_exit_four(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = f"http://127.0.0.1:{free_port()}"
     assert main(["--url", url, "--data-dir", str(tmp_path)]) == 4
     assert "No service answers at" in capsys.readouterr().err
 
@@ -219,7 +220,7 @@ def test_a_service_that_refuses_every_store_is_exit_four(
 
 
 def test_a_service_that_is_gone_ends_the_delay_phase(capsys: pytest.CaptureFixture[str]) -> None:
-    load = a_load(f"http://127.0.0.1:{closed_port()}")
+    load = a_load(f"http://127.0.0.1:{free_port()}")
 
     def work() -> int:
         asyncio.run(phases.delay(load))

@@ -25,7 +25,8 @@ from tests.bench.peer_speed_report import (
     systems_report,
 )
 from tests.bench.wire import Call, Drive
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.support.ports import free_port
+from tests.unit.fake_service import FakeService, serving
 
 P50, _P95, PER_S, CPU = METRICS
 
@@ -160,7 +161,7 @@ def test_the_whole_run_measures_a_service_by_its_address(
 def test_an_absent_service_or_environment_ends_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    where = ["--url", f"http://127.0.0.1:{closed_port()}", "--memories", "2", "--users", "1"]
+    where = ["--url", f"http://127.0.0.1:{free_port()}", "--memories", "2", "--users", "1"]
     assert main([*where, "--systems", "ours"]) == 4
     assert "No service answers at" in capsys.readouterr().err
     assert main([*where, "--env", str(tmp_path), "--systems", "chroma"]) == 2

@@ -33,7 +33,8 @@ from tests.bench.peer_systems import Embedder, mem0_payload
 from tests.bench.peer_worker import Worker, batches
 from tests.bench.peer_worker import main as worker_main
 from tests.bench.peers import main, model_folder, parser
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.support.ports import free_port
+from tests.unit.fake_service import FakeService, serving
 
 
 def corpus(name: str, texts: dict[str, str], asked: Sequence[Question] = ()) -> Corpus:
@@ -372,7 +373,7 @@ def test_a_peer_that_cannot_run_is_listed_with_its_reason(
 def test_an_absent_service_or_environment_ends_the_run_at_once(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    where = ["--data", str(data), "--url", f"http://127.0.0.1:{closed_port()}"]
+    where = ["--data", str(data), "--url", f"http://127.0.0.1:{free_port()}"]
     assert main([*where, "--systems", "ours"]) == 4
     assert "No service answers at" in capsys.readouterr().err
     assert main([*where, "--env", str(data / "none"), "--systems", "chroma"]) == 2

@@ -175,11 +175,3 @@ def serving(service: FakeService) -> Iterator[FakeService]:
         finally:
             server.should_exit = True
             thread.join(timeout=10)
-
-
-def closed_port() -> int:
-    """A port where nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port

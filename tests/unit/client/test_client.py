@@ -13,7 +13,8 @@ from rayapp.client.discovery import read_key, service_url
 from rayapp.client.progress import LINE_INTERVAL_S, Progress
 from rayapp.client.retry import may_retry
 from rayapp.core.errors import ConfigError, DeadlineExceeded, DependencyDown, InvalidInput
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.support.ports import free_port
+from tests.unit.fake_service import FakeService, serving
 
 FAST = RetryPolicy(attempts=3, base_s=0.001)
 
@@ -111,7 +112,7 @@ def test_the_key_comes_from_a_file_that_holds_one(tmp_path: Path) -> None:
 
 
 async def test_nobody_listens() -> None:
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = f"http://127.0.0.1:{free_port()}"
     async with MemoryClient(url, retry=FAST) as client:
         with pytest.raises(DependencyDown, match="start it with `rayapp up`"):
             await client.backlog()

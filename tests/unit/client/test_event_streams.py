@@ -14,7 +14,8 @@ from starlette.routing import Route
 from rayapp.client import Event, MemoryClient, RetryPolicy, SyncMemoryClient
 from rayapp.client.events import Stream
 from rayapp.core.errors import DependencyDown, Forbidden, NotFound
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.support.ports import free_port
+from tests.unit.fake_service import FakeService, serving
 
 FAST = RetryPolicy(attempts=3, base_s=0.001)
 
@@ -108,7 +109,7 @@ def test_tries_end(service: Events) -> None:
     service.refusals += [refused(503, "overloaded", "0") for _ in range(3)]
     with SyncMemoryClient(service.url, retry=FAST) as client, pytest.raises(DependencyDown):
         next(client.events())
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = f"http://127.0.0.1:{free_port()}"
     with SyncMemoryClient(url, retry=FAST) as client, pytest.raises(DependencyDown, match="lost"):
         next(client.events())
 

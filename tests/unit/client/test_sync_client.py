@@ -9,7 +9,8 @@ from rayapp.client import BacklogView, Memory, MemoryClient, RetryPolicy, SyncMe
 from rayapp.client.calls import asked, at, call
 from rayapp.client.http import AsyncOps, SyncOps
 from rayapp.core.errors import DeadlineExceeded, DependencyDown, InvalidInput
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.support.ports import free_port
+from tests.unit.fake_service import FakeService, serving
 
 FAST = RetryPolicy(attempts=3, base_s=0.001)
 
@@ -61,7 +62,7 @@ def test_errors_are_those_of_the_server(service: FakeService) -> None:
         with pytest.raises(DependencyDown, match=r"The queue is full\."):
             client.search("x")
     with (
-        SyncMemoryClient(f"http://127.0.0.1:{closed_port()}", retry=FAST) as client,
+        SyncMemoryClient(f"http://127.0.0.1:{free_port()}", retry=FAST) as client,
         pytest.raises(DependencyDown, match="start it with `rayapp up`"),
     ):
         client.backlog()

@@ -13,7 +13,8 @@ from starlette.routing import Route
 
 from rayapp.client import RetryPolicy, SyncMemoryClient
 from rayapp.core.errors import DependencyDown
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.support.ports import free_port
+from tests.unit.fake_service import FakeService, serving
 
 MOST_LINES = 10
 SYNC = """
@@ -90,7 +91,7 @@ def printed(folder: Path, program: str) -> list[str]:
 @pytest.mark.process
 @pytest.mark.parametrize("program", [SYNC, ASYNC, STREAM], ids=["sync", "async", "events"])
 def test_nobody_answers(tmp_path: Path, program: str) -> None:
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = f"http://127.0.0.1:{free_port()}"
     lines = printed(tmp_path, program.format(url=url, call=SEARCH))
     assert len(lines) <= MOST_LINES, lines
     assert "`rayapp " in lines[-1]
@@ -130,14 +131,14 @@ def test_what_is_no_url_is_said_at_once(tmp_path: Path, url: str) -> None:
 )
 def test_what_is_not_ours_stays_as_it_is(tmp_path: Path, more: str, last: str) -> None:
     before = "import sys\nimport rayapp.client\n"
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = f"http://127.0.0.1:{free_port()}"
     lines = printed(tmp_path, f"{before}{more}\n{SYNC.format(url=url, call=SEARCH)}")
     assert lines[-1] == last
 
 
 def test_the_calls_of_a_caught_error_are_not_ours() -> None:
     """A program that logs the error shows its own step and one of the client."""
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = f"http://127.0.0.1:{free_port()}"
     with (
         SyncMemoryClient(url, retry=RetryPolicy(attempts=1)) as memory,
         pytest.raises(DependencyDown) as caught,

@@ -12,7 +12,8 @@ from jobs.suites.bm25 import PlainBm25
 from jobs.suites.heq import load_heq
 from jobs.suites.locomo import load_locomo
 from jobs.suites.suite import Document
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.support.ports import free_port
+from tests.unit.fake_service import FakeService, serving
 
 LOCOMO = [
     {
@@ -202,6 +203,6 @@ def test_bad_arguments_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_an_absent_service_is_exit_four(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    url = f"http://127.0.0.1:{closed_port()}"
+    url = f"http://127.0.0.1:{free_port()}"
     assert main(["--suite", "heq", "--data", str(data), "--url", url]) == 4
     assert "No service answers at" in capsys.readouterr().err

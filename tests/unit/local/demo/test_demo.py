@@ -22,8 +22,9 @@ from rayapp.local.demo.table import (
     recent_table,
 )
 from rayapp.memory.tiers import parse_tier
+from tests.support.ports import free_port
 from tests.support.replies import a_hit, a_recent_memory, a_reply
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.unit.fake_service import FakeService, serving
 
 HEBREW = re.compile(r"[א-ת]")
 
@@ -150,7 +151,7 @@ async def test_a_running_service_that_asks_for_a_key_is_exit_two(service: FakeSe
 
 async def test_an_absent_service_is_one_sentence_and_exit_four() -> None:
     made = console()
-    assert await run(f"http://127.0.0.1:{closed_port()}", load_material(), made) == 4
+    assert await run(f"http://127.0.0.1:{free_port()}", load_material(), made) == 4
     assert "start it with `rayapp up`" in text_of(made)
 
 

@@ -9,7 +9,8 @@ from rayapp.core.errors import ConfigError, DependencyDown
 from rayapp.local.stack import readiness
 from rayapp.local.stack.front import REFUSAL
 from rayapp.local.stack.readiness import NO_ANSWER, Readiness, ask, wait_ready
-from tests.unit.fake_service import FakeService, closed_port, serving
+from tests.support.ports import free_port
+from tests.unit.fake_service import FakeService, serving
 
 
 @pytest.fixture
@@ -56,5 +57,5 @@ def test_what_a_person_has_to_fix_ends_the_wait_at_once(service: FakeService) ->
 
 
 def test_no_service_and_another_service_are_not_ready(service: FakeService) -> None:
-    assert ask(f"http://127.0.0.1:{closed_port()}") == Readiness(False, (NO_ANSWER,))
+    assert ask(f"http://127.0.0.1:{free_port()}") == Readiness(False, (NO_ANSWER,))
     assert ask(f"{service.url}/nowhere") == Readiness(False, ("status 404",))
