@@ -13,6 +13,7 @@ from rayapp.core.errors import ConfigError
 from rayapp.core.vectors import Vector
 from rayapp.inference.backends import model_thread
 from rayapp.inference.backends.onnx_model import DEFAULT_MAX_TOKENS
+from rayapp.inference.backends.recorded_passes import RecordedPasses, Replay
 
 Kind = Literal["SentenceTransformer", "CrossEncoder"]
 # What the forward pass of each kind calls its answer.
@@ -44,6 +45,9 @@ class TorchModel:
         self.text_tokens = int(self.module.max_seq_length or DEFAULT_MAX_TOKENS)
         self._output = OUTPUTS[kind]
         self._prompt = self.module.prompts.get(self.module.default_prompt_name) or None
+        padding = getattr(getattr(self.module, "tokenizer", None), "pad_token_id", None) or 0
+        self._recorded = RecordedPasses(self._launch, self._record, {"input_ids": padding})
+        self._graphs_memory: Any = None  # one for all: no two passes run at once
 
     def prepare(
         self, texts: Sequence[str] | Sequence[tuple[str, str]]
@@ -67,9 +71,41 @@ class TorchModel:
     def compute(self, passes: Sequence[model_thread.Pass[Features]]) -> Vector:
         """float32, a row per text; copied from the device once."""
         with self._torch.inference_mode():
-            outputs = [self.module(self._move(one.feed))[self._output] for one in passes]
-            joined = self._torch.cat(outputs).float().cpu().numpy()
-        return model_thread.in_order(passes, np.asarray(joined, dtype=np.float32))
+            joined = self._torch.cat([self._output_of(one.feed) for one in passes])
+            outputs = joined.float().cpu().numpy()
+        return model_thread.in_order(passes, np.asarray(outputs, dtype=np.float32))
+
+    def _output_of(self, features: Features) -> Any:
+        if self.device == "cpu" or self._lengths(features) is None:
+            return self._launch(features)
+        return self._recorded(
+            {
+                name: value.numpy() if self._is_tensor(value) else value
+                for name, value in features.items()
+            }
+        )
+
+    def _launch(self, features: Features) -> Any:
+        return self.module(self._move(features))[self._output]
+
+    def _record(self, features: Features) -> Replay:
+        """A CUDA graph of this pass. Raises what torch says of a step that cannot be in one."""
+        torch = self._torch
+        inputs = self._move(features)
+        self._graphs_memory = self._graphs_memory or torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        # Of this thread alone: another model of this process may be computing.
+        with torch.cuda.graph(graph, self._graphs_memory, capture_error_mode="thread_local"):
+            # In a copy: modules write what they made into it.
+            output = self.module(dict(inputs))[self._output]
+
+        def replay(feed: Features) -> Any:
+            for name, value in self._tensors(feed).items():
+                inputs[name].copy_(value, non_blocking=True)
+            graph.replay()
+            return output
+
+        return replay
 
     def _lengths(self, features: Features) -> list[int] | None:
         """True lengths; None for inputs that are not one padded row per text, padded behind."""
@@ -84,7 +120,16 @@ class TorchModel:
         return isinstance(value, self._torch.Tensor)
 
     def _move(self, features: Features) -> dict[str, Any]:
+        moved = {
+            name: value.to(self.device, non_blocking=True)
+            for name, value in self._tensors(features).items()
+        }
+        return {**features, **moved}
+
+    def _tensors(self, features: Features) -> dict[str, Any]:
+        """Those of the features that are numbers."""
         return {
-            name: value.to(self.device, non_blocking=True) if self._is_tensor(value) else value
+            name: value if self._is_tensor(value) else self._torch.from_numpy(value)
             for name, value in features.items()
+            if self._is_tensor(value) or isinstance(value, np.ndarray)
         }
