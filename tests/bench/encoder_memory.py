@@ -30,7 +30,8 @@ async def recovery(
     *,
     limit: bool,
 ) -> dict[str, Any]:
-    """Sizes of the forward passes, and how far the answers are from those of single texts.
+    """Sizes of the forward passes that were launched (a GPU replays some, unseen), and how far
+    the answers are from those of single texts.
 
     `limit`: the GPU really has too little memory; otherwise the model raises torch's error.
     """
