@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from rayapp.container.inference import open_embedding_backend, open_rerank_backend
 from rayapp.core.settings.model import EmbeddingSettings, RerankerSettings
 from rayapp.inference.backends.model_thread import is_out_of_memory
+from rayapp.inference.backends.recorded_passes import RecordedPasses, Replay
+from rayapp.inference.backends.torch_model import Kind, TorchModel
 from tests.bench.encoder_gateways import Embedding, Reranking
 from tests.bench.encoder_memory import recovery
 from tests.bench.encoder_model import SIZES, write_cross_encoder, write_encoder
@@ -151,3 +154,29 @@ def test_an_allocation_that_fails_on_the_cpu_is_recognised() -> None:
         torch.empty(1 << 50)
     assert is_out_of_memory(caught.value)
     assert is_out_of_memory(torch.OutOfMemoryError("any words"))
+
+
+@pytest.mark.parametrize("kind", ["SentenceTransformer", "CrossEncoder"])
+def test_a_pass_filled_up_to_the_shape_of_a_recording_answers_alike(
+    kind: Kind, encoder: Path, cross_encoder: Path
+) -> None:
+    folder, inputs = {
+        "SentenceTransformer": (encoder, TEXTS),
+        "CrossEncoder": (cross_encoder, [("what was approved?", text) for text in TEXTS]),
+    }[kind]
+    model = TorchModel(kind, folder, "float32")
+    shapes: list[tuple[int, ...]] = []
+
+    def record(feed: Mapping[str, Any]) -> Replay:
+        """What a CUDA graph does, but for launching its kernels at once."""
+        shapes.append(feed["input_ids"].shape)
+        return model._launch
+
+    passes = RecordedPasses(model._launch, record, {"input_ids": model.padding})
+    feeds = [model.arrays(one.feed) for one in model.prepare(inputs)]
+    with importlib.import_module("torch").inference_mode():
+        for feed in feeds * 3:
+            wanted = model._launch(feed).numpy()
+            assert np.abs(passes(feed).numpy() - wanted).max() < SAME
+    assert len(shapes) == len(feeds)
+    assert any(feed["input_ids"].shape not in shapes for feed in feeds)

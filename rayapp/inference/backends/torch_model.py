@@ -30,6 +30,7 @@ class TorchModel:
         module: the torch module, for whoever measures it.
         device: `cuda` or `cpu`.
         text_tokens: where the model cuts a text.
+        padding: the id behind a text that is shorter than others of its pass.
     """
 
     def __init__(self, kind: Kind, folder: Path, precision: model_thread.Precision) -> None:
@@ -45,8 +46,10 @@ class TorchModel:
         self.text_tokens = int(self.module.max_seq_length or DEFAULT_MAX_TOKENS)
         self._output = OUTPUTS[kind]
         self._prompt = self.module.prompts.get(self.module.default_prompt_name) or None
-        padding = getattr(getattr(self.module, "tokenizer", None), "pad_token_id", None) or 0
-        self._recorded = RecordedPasses(self._launch, self._record, {"input_ids": padding})
+        self.padding: int = (
+            getattr(getattr(self.module, "tokenizer", None), "pad_token_id", None) or 0
+        )
+        self._recorded = RecordedPasses(self._launch, self._record, {"input_ids": self.padding})
         self._graphs_memory: Any = None  # one for all: no two passes run at once
 
     def prepare(
@@ -78,12 +81,14 @@ class TorchModel:
     def _output_of(self, features: Features) -> Any:
         if self.device == "cpu" or self._lengths(features) is None:
             return self._launch(features)
-        return self._recorded(
-            {
-                name: value.numpy() if self._is_tensor(value) else value
-                for name, value in features.items()
-            }
-        )
+        return self._recorded(self.arrays(features))
+
+    def arrays(self, features: Features) -> dict[str, Any]:
+        """Tensors as arrays over the same memory, settings as they are."""
+        return {
+            name: value.numpy() if self._is_tensor(value) else value
+            for name, value in features.items()
+        }
 
     def _launch(self, features: Features) -> Any:
         return self.module(self._move(features))[self._output]
