@@ -160,10 +160,8 @@ def test_an_allocation_that_fails_on_the_cpu_is_recognised() -> None:
 def test_a_pass_filled_up_to_the_shape_of_a_recording_answers_alike(
     kind: Kind, encoder: Path, cross_encoder: Path
 ) -> None:
-    folder, inputs = {
-        "SentenceTransformer": (encoder, TEXTS),
-        "CrossEncoder": (cross_encoder, [("what was approved?", text) for text in TEXTS]),
-    }[kind]
+    pairs = [("what was approved?", text) for text in TEXTS]
+    folder = encoder if kind == "SentenceTransformer" else cross_encoder
     model = TorchModel(kind, folder, "float32")
     shapes: list[tuple[int, ...]] = []
 
@@ -173,7 +171,7 @@ def test_a_pass_filled_up_to_the_shape_of_a_recording_answers_alike(
         return model._launch
 
     passes = RecordedPasses(model._launch, record, {"input_ids": model.padding})
-    feeds = [model.arrays(one.feed) for one in model.prepare(inputs)]
+    feeds = [model.arrays(one.feed) for one in model.prepare(TEXTS if folder is encoder else pairs)]
     with importlib.import_module("torch").inference_mode():
         for feed in feeds * 3:
             wanted = model._launch(feed).numpy()
