@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 from rich.console import Console
 from rich.table import Table
@@ -32,7 +33,7 @@ from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
 from jobs.suites.outputs import put_json
 from rayapp.core.errors import ConfigError, DependencyDown
 from rayapp.local.cli.output import number_table
-from rayapp.local.stack.paths import StackPaths
+from rayapp.local.stack.paths import StackPaths, tail
 from rayapp.local.stack.processes import members
 from rayapp.local.stack.state import read_state
 from tests.bench.arguments import positive_number
@@ -41,6 +42,7 @@ from tests.running import REPLICA, VECTOR_ENGINE, RunningService, started, until
 
 KILL_AT_S = 5.0
 SETTLE_S = 240.0
+LAST_LINES = 20  # of the supervisor's log, where a stack does not settle
 # Seconds from the kill to the end of the last failed call. Source: decision 0045.
 RAYLET_BACK_S = 40.0
 HAPROXY_BACK_S = 10.0
@@ -209,20 +211,31 @@ def settled(service: RunningService) -> None:
     """Wait until the stack is as after its start, so that the next kind finds all its processes.
 
     Raises:
-        DependencyDown: it does not come back.
+        DependencyDown: it does not come back; what it lacks, and its log's last lines.
     """
     try:
-        until(lambda: _whole(service), SETTLE_S)
+        until(lambda: not _lacks(service), SETTLE_S)
         service.indexed(SETTLE_S)
     except AssertionError:
+        said = tail(StackPaths.of(service.folder).log("supervisor"), LAST_LINES)
         raise DependencyDown(
-            f"The stack was not whole {SETTLE_S:.0f} s after a kill: see `rayapp status`."
+            f"The stack was not whole {SETTLE_S:.0f} s after a kill: it lacks "
+            f"{_lacks(service) or ['an empty backlog']}.\n{said}"
         ) from None
 
 
-def _whole(service: RunningService) -> bool:
+def _lacks(service: RunningService) -> list[str]:
+    """Kinds without a process, and `ready` unless it says so."""
+    lacks = [name for name, fault in FAULTS.items() if not _found(fault, service)]
+    with contextlib.suppress(httpx.HTTPError):
+        if service.ready():
+            return lacks
+    return [*lacks, "ready"]
+
+
+def _found(fault: Fault, service: RunningService) -> bool:
     with contextlib.suppress(psutil.Error, StopIteration):
-        return service.ready() and all(fault.find(service) for fault in FAULTS.values())
+        return bool(fault.find(service))
     return False
 
 
