@@ -25,8 +25,9 @@ CHECK_TIMEOUT_S = 3.0
 RESET_TIMEOUT_S = 6.0
 # A backlog older than this says that the indexer stands still.
 OLD_PENDING_S = 60.0
-# Lifetime of the counts per tier, which scan the collection.
-COUNTS_S = 15.0
+# Lifetime of the counts per tier, which scan the collection, and how many times as long as they
+# took they live at least: a million memories take ten seconds.
+COUNTS_S, COUNTS_REST = 15.0, 20
 # Names of the client contract, in milliseconds, and what they are called here.
 CONTRACT_LATENCIES = {"prefetch": "prefetch_latency_s", "embed": "embed_latency_s"}
 # Failed items shown in diagnostics.
@@ -65,6 +66,18 @@ class ProcessBreakers:
         return [breaker.name for breaker in self._breakers if breaker.reset()]
 
 
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """`at`: when they were begun, by the monotonic clock."""
+
+    at: float
+    took_s: float
+    rows: list[TierCount]
+
+    def old(self, now: float) -> bool:
+        return now - self.at > max(COUNTS_S, COUNTS_REST * self.took_s)
+
+
 @dataclass(eq=False)
 class HealthService:
     """Asks the clients that requests use.
@@ -86,7 +99,8 @@ class HealthService:
 
     def __post_init__(self) -> None:
         self._started = self.runtime.clock.monotonic()
-        self._counts: tuple[float, list[TierCount]] | None = None
+        self._counts: _Counts | None = None
+        self._counting: asyncio.Task[_Counts] | None = None
 
     async def not_ready(self) -> list[str]:
         """Only what no degraded rung covers: a wrong schema, or the truth away."""
@@ -158,9 +172,10 @@ class HealthService:
         body: dict[str, Any] = {
             "success": True,
             "timestamp": self.runtime.clock.now().isoformat(),
-            "memory_items_total": sum(c.active + c.archived for c in counts),
+            "memory_items_total": _total(counts, backlog),
             "qdrant_points_total": points,
-            "by_tier": [_tier_row(count) for count in counts],
+            "by_tier": [_tier_row(count) for count in counts.rows] if counts else [],
+            "by_tier_age_s": round(begun - counts.at, 3) if counts else None,
             "index": {
                 "pending": backlog.pending,
                 "synced": backlog.synced,
@@ -217,12 +232,22 @@ class HealthService:
         """Whether helpers may ask a language model, and how it does."""
         return await self.checks["models"]() if "models" in self.checks else None
 
-    async def _tier_counts(self) -> list[TierCount]:
-        """Counted over all documents, so at most once per `COUNTS_S`."""
+    async def _tier_counts(self) -> _Counts | None:
+        """Those of all documents, counted beside requests, which wait a little for new ones. None:
+        they are counted for the first time."""
         now = self.runtime.clock.monotonic()
-        if self._counts is None or now - self._counts[0] > COUNTS_S:
-            self._counts = (now, await self.stores.items.tier_counts(None))
-        return self._counts[1]
+        if self._counting is None and (self._counts is None or self._counts.old(now)):
+            self._counting = asyncio.create_task(self._count(now))
+        if self._counting is not None:
+            await asyncio.wait({self._counting}, timeout=CHECK_TIMEOUT_S)
+        if self._counting is not None and self._counting.done():
+            counted, self._counting = self._counting, None
+            self._counts = await counted
+        return self._counts
+
+    async def _count(self, began: float) -> _Counts:
+        rows = await self.stores.items.tier_counts(None)
+        return _Counts(began, self.runtime.clock.monotonic() - began, rows)
 
     async def _index_state(self) -> dict[str, Any]:
         health = await self.index.health()
@@ -320,6 +345,13 @@ def _failure_row(item: MemoryItem) -> dict[str, Any]:
         "attempts": item.index.attempts,
         "last_error": item.index.last_error,
     }
+
+
+def _total(counts: _Counts | None, backlog: IndexBacklog) -> int:
+    """Before they are counted: every row that the index knows, those to be deleted as well."""
+    if counts is None:
+        return backlog.pending + backlog.synced + backlog.failed
+    return sum(row.active + row.archived for row in counts.rows)
 
 
 def _tier_row(count: TierCount) -> dict[str, Any]:

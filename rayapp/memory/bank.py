@@ -74,7 +74,7 @@ class MemoryBankService:
             await self._memories.archive(scope, memory_id, reason=f"{tag} removed")
 
     async def stats(self, scope: ReadScope) -> BankStats:
-        counts = [c for c in await self._store.tier_counts(scope) if c.tier is Tier.MEMORY_BANK]
+        counts = await self._store.tier_counts(scope, Tier.MEMORY_BANK)
         active = sum(count.active for count in counts)
         archived = sum(count.archived for count in counts)
         tags = await self._store.tags(scope, Tier.MEMORY_BANK)

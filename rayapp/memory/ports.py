@@ -186,8 +186,10 @@ class MemoryStore(Protocol):
     async def waiting_since(self, user_id: str | None, since: datetime) -> int:
         """Pending items that wait since then or earlier. None: of all users."""
 
-    async def tier_counts(self, scope: ReadScope | None) -> list[TierCount]:
-        """One row per tier that has items; None counts all users."""
+    async def tier_counts(
+        self, scope: ReadScope | None, tier: Tier | None = None
+    ) -> list[TierCount]:
+        """One row per tier that has items; None counts all users, and all tiers."""
 
     async def tags(self, scope: ReadScope, tier: Tier) -> list[str]: ...
 

@@ -4,16 +4,18 @@ import asyncio
 
 import pytest
 
+from rayapp.storage.mongo import index_queue
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.event_stream import MongoEventStore
 from rayapp.storage.mongo.jobs import MongoLeaseStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.operator_rows import MongoApiKeyStore
 from rayapp.storage.mongo.receipts import MongoIdempotencyStore, MongoReceiptStore
+from tests.support.builders import an_item
 from tests.support.clock import FakeClock
 from tests.support.list_contract import FilterContract, ListContract
 from tests.support.mongo_fixtures import emptied
-from tests.support.queue_contract import QueueContract
+from tests.support.queue_contract import SCHEMA, QueueContract, result_of
 from tests.support.read_contract import ReadContract
 from tests.support.side_store_contract import SideStoreContract
 from tests.support.store_contract import InsertContract, ReplaceContract, Stores
@@ -124,7 +126,16 @@ class TestMongoFilters(OnMongo, FilterContract):
 
 
 class TestMongoQueue(OnMongo, QueueContract):
-    pass
+    async def test_of_many_that_are_in_order_the_rest_is_told_by_the_size(
+        self, stores: Stores, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(index_queue, "MOST_COUNTED", 2)
+        await stores.memories.insert_many([an_item() for _ in range(6)])
+        for left in (4, 2, 0):
+            claimed = await stores.memories.claim(token="t", limit=2, claim_s=60)
+            await stores.memories.finish("t", [result_of(item) for item in claimed], SCHEMA)
+            backlog = await stores.memories.backlog()
+            assert (backlog.pending, backlog.synced, backlog.failed) == (left, 6 - left, 0)
 
 
 class TestMongoSideStores(OnMongo, SideStoreContract):

@@ -25,7 +25,14 @@ from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import version_document as to_version_document
-from rayapp.storage.mongo.database import Collection, MongoDatabase, aggregated, first, listed
+from rayapp.storage.mongo.database import (
+    LONG_TIMEOUT_S,
+    Collection,
+    MongoDatabase,
+    aggregated,
+    first,
+    listed,
+)
 from rayapp.storage.mongo.errors import DUPLICATE_KEY, translate, translated
 from rayapp.storage.mongo.housekeeping import Deletions
 from rayapp.storage.mongo.index_queue import IS_FAILED, IS_PENDING, IndexQueue
@@ -50,11 +57,14 @@ UNSYNCED = {"$ne": ["$index.sync_state", SyncState.SYNCED.value]}
 
 class ItemCounts:
     def __init__(self, database: MongoDatabase) -> None:
+        self._ping = database.ping
         self._items = database.collection(ITEMS)
         self._deletions = Deletions(database)
 
-    async def tier_counts(self, scope: ReadScope | None) -> list[TierCount]:
-        """What is there by tier and status, and how much was ever deleted."""
+    async def tier_counts(
+        self, scope: ReadScope | None, tier: Tier | None = None
+    ) -> list[TierCount]:
+        """What is there by tier and status, and how much was ever deleted: reads every row."""
         sums: Document = {
             "active": {"$sum": {"$cond": [{"$eq": ["$status", Status.ACTIVE.value]}, 1, 0]}},
             "archived": {"$sum": {"$cond": [{"$eq": ["$status", Status.ARCHIVED.value]}, 1, 0]}},
@@ -63,18 +73,18 @@ class ItemCounts:
             "failed": {"$sum": "$stats.failed_count"},
             "waiting": {"$sum": {"$cond": [UNSYNCED, 1, 0]}},
         }
-        match = NOT_DELETED if scope is None else {**visible(scope), **NOT_DELETED, **UNATTACHED}
+        match: Document = {} if scope is None else {**visible(scope), **UNATTACHED}
+        match |= NOT_DELETED if tier is None else {**NOT_DELETED, "tier": tier.value}
         nothing = dict.fromkeys(sums, 0)
-        with translated():
+        await self._ping()  # fails fast: within the long limit, an absent server is waited for
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             steps = [{"$match": match}, {"$group": {"_id": "$tier", **sums}}]
             rows = {row.pop("_id"): row for row in await aggregated(self._items, steps)}
             deleted = await self._deletions.by_tier(scope)
         return [
-            TierCount(
-                tier=tier, deleted=deleted.get(tier.value, 0), **rows.get(tier.value, nothing)
-            )
-            for tier in Tier
-            if tier.value in rows or tier.value in deleted
+            TierCount(tier=one, deleted=deleted.get(one.value, 0), **rows.get(one.value, nothing))
+            for one in Tier
+            if (one.value in rows or one.value in deleted) and tier in (None, one)
         ]
 
     async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:

@@ -218,16 +218,18 @@ class InMemoryMemoryStore(InMemoryQueue):
 
     # --- counts
 
-    async def tier_counts(self, scope: ReadScope | None) -> list[TierCount]:
+    async def tier_counts(
+        self, scope: ReadScope | None, tier: Tier | None = None
+    ) -> list[TierCount]:
         everyone = (row.item for row in self._rows.values())
         rows = list(everyone) if scope is None else _unattached(self._readable(scope))
         living = [item for item in rows if item.status is not Status.DELETED]
-        by_tier = {tier: [item for item in living if item.tier is tier] for tier in Tier}
-        gone = {tier: self._deleted(scope, tier) for tier in Tier}
+        by_tier = {one: [item for item in living if item.tier is one] for one in Tier}
+        gone = {one: self._deleted(scope, one) for one in Tier}
         return [
-            _tier_count(tier, items, gone[tier])
-            for tier, items in by_tier.items()
-            if items or gone[tier]
+            _tier_count(one, items, gone[one])
+            for one, items in by_tier.items()
+            if (items or gone[one]) and tier in (None, one)
         ]
 
     def _deleted(self, scope: ReadScope | None, tier: Tier) -> int:

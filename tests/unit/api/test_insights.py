@@ -1,13 +1,17 @@
 """Statistics, health, diagnostics, system, probes."""
 
+import asyncio
 from pathlib import Path
 
 import httpx
 import pytest
 
+from rayapp.admin import health
 from rayapp.api.app import create_api
 from rayapp.api.routes.system import public_url
 from rayapp.core.errors import DependencyDown, StoreDown
+from rayapp.memory.ports import TierCount
+from rayapp.memory.scope import ReadScope
 from tests.support.harness import Harness
 from tests.unit.api.serving import LOCAL, client_of, settings_with
 
@@ -99,6 +103,40 @@ async def test_diagnostics_count_the_backlog(api: httpx.AsyncClient, world: Harn
     assert [row["tier"] for row in body["by_tier"]] == ["documents"]
     assert "metrics" not in body
     assert "metrics" in (await api.get("/api/memory/diagnostics?metrics=true")).json()
+
+
+async def test_diagnostics_do_not_wait_for_tiers_that_take_long_to_count(
+    api: httpx.AsyncClient, world: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million memories take ten seconds: the backlog is asked for meanwhile."""
+    await api.post("/api/memory/store", json={"text": "a", "tier": "history"})
+    counted = asyncio.Event()
+    count, asked = world.items.tier_counts, []
+
+    async def slow(scope: ReadScope | None) -> list[TierCount]:
+        asked.append(scope)
+        await counted.wait()
+        world.clock.advance(10)
+        rows: list[TierCount] = await count(scope)
+        return rows
+
+    monkeypatch.setattr(world.items, "tier_counts", slow)
+    monkeypatch.setattr(health, "CHECK_TIMEOUT_S", 0.05)
+    for _ in range(2):
+        body = (await api.get("/api/memory/diagnostics")).json()
+        assert (body["memory_items_total"], body["index"]["pending"]) == (1, 1)
+        assert (body["by_tier"], body["by_tier_age_s"]) == ([], None)
+    counted.set()
+    body = (await api.get("/api/memory/diagnostics")).json()
+    assert [row["tier"] for row in body["by_tier"]] == ["history"]
+    assert body["by_tier_age_s"] == 0.0
+    # What took ten seconds is not counted again after fifteen.
+    world.clock.advance(150)
+    assert (await api.get("/api/memory/diagnostics")).json()["by_tier_age_s"] == 160.0
+    assert asked == [None]
+    world.clock.advance(100)
+    assert (await api.get("/api/memory/diagnostics")).json()["by_tier_age_s"] == 0.0
+    assert asked == [None, None]
 
 
 async def test_disk_space_of_a_folder_that_is_not_made_yet(tmp_path: Path) -> None:
