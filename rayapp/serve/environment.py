@@ -31,6 +31,11 @@ FAST: tuple[EnvRow, ...] = (
         "request line and headers must fit: a long Hebrew query in a URL is six bytes a letter",
     ),
     EnvRow(
+        "RAY_SERVE_HAPROXY_BALANCE_ALGORITHM",
+        "hdr(X-User-Id)",
+        "a user stays with the replica that holds their view, which two would make twice (0055)",
+    ),
+    EnvRow(
         "RAY_worker_niceness",
         "0",
         "15 by default: replicas and the vector engine would wait for everything else of the node",

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -192,8 +193,9 @@ class TestServeEnvironment:
 
     def test_cluster_files_carry_the_same_table(self) -> None:
         table = {row.name: row.value for row in serve_env.FAST}
-        lines = (CONFIG_DIR / "serve.env").read_text().splitlines()
-        pairs = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+        # As a shell reads it.
+        words = shlex.split((CONFIG_DIR / "serve.env").read_text(), comments=True)
+        pairs = dict(word.split("=", 1) for word in words)
         assert table.items() <= pairs.items()
         service = yaml.safe_load((CONFIG_DIR / "k8s" / "rayservice.yaml").read_text())
         cluster = service["spec"]["rayClusterConfig"]
