@@ -100,7 +100,7 @@ class HealthService:
     def __post_init__(self) -> None:
         self._started = self.runtime.clock.monotonic()
         self._counts: _Counts | None = None
-        self._counting: asyncio.Task[_Counts] | None = None
+        self._counting: asyncio.Task[None] | None = None
 
     async def not_ready(self) -> list[str]:
         """Only what no degraded rung covers: a wrong schema, or the truth away."""
@@ -238,16 +238,18 @@ class HealthService:
         now = self.runtime.clock.monotonic()
         if self._counting is None and (self._counts is None or self._counts.old(now)):
             self._counting = asyncio.create_task(self._count(now))
-        if self._counting is not None:
-            await asyncio.wait({self._counting}, timeout=CHECK_TIMEOUT_S)
-        if self._counting is not None and self._counting.done():
-            counted, self._counting = self._counting, None
-            self._counts = await counted
+        if (counting := self._counting) is not None:
+            done, _ = await asyncio.wait({counting}, timeout=CHECK_TIMEOUT_S)
+            if done:
+                await counting  # raises what the store said, to whoever waited
         return self._counts
 
-    async def _count(self, began: float) -> _Counts:
-        rows = await self.stores.items.tier_counts(None)
-        return _Counts(began, self.runtime.clock.monotonic() - began, rows)
+    async def _count(self, began: float) -> None:
+        try:
+            rows = await self.stores.items.tier_counts(None)
+            self._counts = _Counts(began, self.runtime.clock.monotonic() - began, rows)
+        finally:
+            self._counting = None
 
     async def _index_state(self) -> dict[str, Any]:
         health = await self.index.health()

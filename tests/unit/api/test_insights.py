@@ -139,6 +139,18 @@ async def test_diagnostics_do_not_wait_for_tiers_that_take_long_to_count(
     assert asked == [None, None]
 
 
+async def test_a_count_that_failed_is_tried_again_by_the_next_who_asks(
+    api: httpx.AsyncClient, world: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(_scope: ReadScope | None) -> list[TierCount]:
+        raise StoreDown("MongoDB does not answer.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.items, "tier_counts", fails)
+        assert (await api.get("/api/memory/diagnostics")).status_code == 503
+    assert (await api.get("/api/memory/diagnostics")).json()["by_tier_age_s"] == 0.0
+
+
 async def test_disk_space_of_a_folder_that_is_not_made_yet(tmp_path: Path) -> None:
     folder = tmp_path / "not" / "yet"
     world = Harness.ready(settings_with(data={"dir": str(folder)}))
