@@ -101,11 +101,9 @@ def create_api(
     """
     get = services if callable(services) else lambda: services
     app = FastAPIOffline(redoc_url=None, title="rayapp", redirect_slashes=False)
-    app.router.routes.extend(copy(route) for route in ROUTES)
-    app.router.routes.extend(probe_routes(get, starting))
+    own = [*app.router.routes, *probe_routes(get, starting)]
+    app.router.routes[:] = [*_GUARDED, *map(_guarded, own)]
     app.openapi = _describe  # type: ignore[method-assign]  # FastAPI documents this as its hook
-    for route in app.router.routes:
-        _guard(route)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_middleware(
         RequestMiddleware,
@@ -125,9 +123,10 @@ def _describe() -> dict[str, Any]:
     return document(ROUTES, version=system.package_version())
 
 
-def _guard(route: BaseRoute) -> None:
-    """Put a route behind its rule and make its path match as a whole. Raises ConfigError: the route
-    has no rule, or is of a kind that no rule can describe."""
+def _guarded(route: BaseRoute) -> BaseRoute:
+    """The route behind its rule, its path matched as a whole. Raises ConfigError: it has no rule,
+    or is of a kind that no rule can describe."""
+    route = copy(route)
     if isinstance(route, PlainRoute):
         rule = rule_of(method_of(route), route.path)
         route.path_regex = path_pattern(route.path)
@@ -140,6 +139,11 @@ def _guard(route: BaseRoute) -> None:
     if rule is None or not isinstance(route, PlainRoute | Mount):
         raise ConfigError(f"{route!r} has no rule; give it one in rayapp/api/auth.py.")
     route.app = Guarded(route.app, rule)
+    return route
+
+
+# They hold nothing of an application, so all that a process makes share them.
+_GUARDED = tuple(map(_guarded, ROUTES))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -1,9 +1,8 @@
-"""Small readers of files: dictionaries, personalities, recipes, room on a disk."""
+"""Small readers of files: dictionaries, personalities, recipes."""
 
 import contextlib
 import os
 import secrets
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,6 @@ from rayapp.text.expansions import Expansions
 
 # As many as the hash that signs with it takes in.
 SECRET_BYTES = 48
-
-
-def measured(folder: Path) -> tuple[int, int]:
-    """(total, free) bytes of the disk of the folder, or of the nearest one above it that exists."""
-    existing = next(one for one in (folder, *folder.parents) if one.exists())
-    usage = shutil.disk_usage(existing)
-    return usage.total, usage.free
 
 
 def kept_secret(path: Path) -> str:

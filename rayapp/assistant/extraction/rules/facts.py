@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import cache
 from itertools import zip_longest
 from typing import Any, Literal, Self, TypeVar
 
@@ -88,13 +89,11 @@ _SUBJECTS = """
 """
 
 
+@cache
 def _with_lemmas(words: str) -> frozenset[str]:
+    """Made when a line is read: the dictionary takes 37 MB, and many who import this read none."""
     listed = frozenset(words.split())
     return listed | {lemma for word in listed for lemma in content_words(word)}
-
-
-TALK = _with_lemmas(_TALK)
-SUBJECTS = _with_lemmas(_SUBJECTS)
 
 
 T = TypeVar("T")
@@ -223,7 +222,7 @@ def refusal(line: str, said: str, echoes: Callable[[str], bool]) -> str | None:
     return (
         _by_form(line)
         or hostile(line)
-        or ("small_talk" if all(word in TALK for word in content_words(line)) else None)
+        or ("small_talk" if _with_lemmas(_TALK).issuperset(content_words(line)) else None)
         or ("echo" if echoes(line) else None)
         or unsaid(line, said)
     )
@@ -251,7 +250,7 @@ def unsaid(line: str, said: str) -> str | None:
 
 def _turned_round(line: str, said: str) -> bool:
     """What is nearest to `line` says the opposite: a "not" was lost, or came from nowhere."""
-    mine, words = signature(line), set(content_words(line)) - SUBJECTS
+    mine, words = signature(line), set(content_words(line)) - _with_lemmas(_SUBJECTS)
     clauses = [clause for clause in _CLAUSES.split(said) if clause.strip()]
     shared = [len(words & _held(clause)) for clause in clauses]
     best = max(shared, default=0)
@@ -268,7 +267,7 @@ def _opposes(line: str, mine: Signature, clause: str) -> bool:
 
 def grounding(line: str, said: str) -> float:
     """Share of the telling words of `line` that `said` holds, 0..1."""
-    words = {word for word in content_words(line) if word not in SUBJECTS}
+    words = set(content_words(line)) - _with_lemmas(_SUBJECTS)
     if not words:
         return 0.0
     held = _held(said)
@@ -326,7 +325,7 @@ def replaced_by(one: Learned, items: Iterable[MemoryItem], at: datetime) -> str 
 
 def adds(line: str, part: str) -> bool:
     """`line`, which is about the same as `part`, also says something else."""
-    return bool(set(content_words(line)) - SUBJECTS - _held(part))
+    return bool(set(content_words(line)) - _with_lemmas(_SUBJECTS) - _held(part))
 
 
 def _plain(text: str) -> str:
