@@ -102,7 +102,7 @@ def create_api(
     get = services if callable(services) else lambda: services
     app = FastAPIOffline(redoc_url=None, title="rayapp", redirect_slashes=False)
     own = [*app.router.routes, *probe_routes(get, starting)]
-    app.router.routes[:] = [*_GUARDED, *map(_guarded, own)]
+    app.router.routes[:] = [*_GUARDED, *map(guarded, own)]
     app.openapi = _describe  # type: ignore[method-assign]  # FastAPI documents this as its hook
     app.add_exception_handler(HTTPException, _http_error)
     app.add_middleware(
@@ -123,7 +123,7 @@ def _describe() -> dict[str, Any]:
     return document(ROUTES, version=system.package_version())
 
 
-def _guarded(route: BaseRoute) -> BaseRoute:
+def guarded(route: BaseRoute) -> BaseRoute:
     """The route behind its rule, its path matched as a whole. Raises ConfigError: it has no rule,
     or is of a kind that no rule can describe."""
     route = copy(route)
@@ -143,7 +143,7 @@ def _guarded(route: BaseRoute) -> BaseRoute:
 
 
 # They hold nothing of an application, so all that a process makes share them.
-_GUARDED = tuple(map(_guarded, ROUTES))
+_GUARDED = tuple(map(guarded, ROUTES))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
