@@ -30,8 +30,8 @@ BIN = Path(sys.executable).parent
 NEEDS_NOTHING = "not engine and not ray and not realdata and not fault"
 NO_COMPILED_FILES = "PYTHONDONTWRITEBYTECODE"
 ONE_THREAD = "OMP_NUM_THREADS"
-# Two workers to a core: a test waits nearly as long as it computes (123 s with one, 94 s with two).
-WORKERS = str(2 * (os.cpu_count() or 1))
+# Three workers to a core: a test waits half as long as it computes (101 s with two, 86 s with three).
+WORKERS = str(3 * (os.cpu_count() or 1))
 FORKS = ("-p", "tests.support.forks", "--forks")
 EVERY_CORE = (*FORKS, WORKERS)
 # A plugin that no test asks for; the generated calls load it in a process of their own.
