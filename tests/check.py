@@ -30,7 +30,7 @@ BIN = Path(sys.executable).parent
 NEEDS_NOTHING = "not engine and not ray and not realdata and not fault"
 NO_COMPILED_FILES = "PYTHONDONTWRITEBYTECODE"
 ONE_THREAD = "OMP_NUM_THREADS"
-# Three workers to a core: a test waits half as long as it computes (101 s with two, 86 s with three).
+# Three workers to a core: a test waits half as long as it computes (101 s with two, 86 with three).
 WORKERS = str(3 * (os.cpu_count() or 1))
 FORKS = ("-p", "tests.support.forks", "--forks")
 EVERY_CORE = (*FORKS, WORKERS)
