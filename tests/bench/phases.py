@@ -22,8 +22,6 @@ from tests.bench.wire import Call, Connection
 
 FILL_BATCH = 200  # items per batch call, or all of a user's when they have fewer
 FILL_CALLS = 4  # batch calls in flight: keeps both sides of a 2-core machine busy
-SMALL_CALLS = 32  # of users with a few items each, whose calls mostly wait for the journal
-SMALL_BATCH = 20  # items
 QUERIES = 4_000  # distinct questions per run; a fast run asks some of them again
 ZIPF_QUERIES = 40_000  # more: who is asked for again, and after how long, is what is measured
 SEARCH_LIMIT = 10
@@ -79,7 +77,6 @@ async def fill(load: Load, progress: Progress) -> dict[str, Any]:
     texts = facts(load.seed)
     queue = load.batches()[::-1]
     total = sum(size for _, size in queue)
-    calls = FILL_CALLS if total > SMALL_BATCH * len(queue) else SMALL_CALLS
     states: Counter[str] = Counter()
     times: list[float] = []
     async with MemoryClient(load.url) as client:
@@ -98,7 +95,7 @@ async def fill(load: Load, progress: Progress) -> dict[str, Any]:
                     bar.advance(len(replies))
 
             async with asyncio.TaskGroup() as group:
-                for _ in range(calls):
+                for _ in range(FILL_CALLS):
                     group.create_task(worker())
         acknowledged_s = time.perf_counter() - started
         await wait_indexed(client, progress, "index")
