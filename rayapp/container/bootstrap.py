@@ -25,7 +25,7 @@ from rayapp.bulk.ports import JobStore, LeaseStore
 from rayapp.container.inference import breaker
 from rayapp.container.inference import embedding_service as embedding_service
 from rayapp.container.inference import rerank_service as rerank_service
-from rayapp.core.disk_space import DiskSpace
+from rayapp.core.disk_space import DiskSpace, measured
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.runtime import Clock, Metrics, Runtime, SystemClock
 from rayapp.core.settings.load import CONFIG_DIR
@@ -44,7 +44,6 @@ from rayapp.memory.service import MemoriesService
 from rayapp.portability.ports import UserArchive
 from rayapp.search.ports import ReceiptStore
 from rayapp.search.rules.recipes import Texts
-from rayapp.storage.disk import measured
 from rayapp.storage.files import load_expansions, load_recipes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.conversations import MongoConversationStore

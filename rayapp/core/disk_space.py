@@ -6,9 +6,11 @@ tight below `bulk_bytes`, where work that takes much is refused → full below `
 only above the same bound plus a margin, so that it does not flap.
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from rayapp.core.errors import StoreFull
 
@@ -26,6 +28,13 @@ MIB = 1 << 20
 
 # (total, free) bytes.
 Measure = Callable[[], tuple[int, int]]
+
+
+def measured(folder: Path) -> tuple[int, int]:
+    """(total, free) bytes of the disk of the folder, or of the nearest one above it that exists."""
+    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    usage = shutil.disk_usage(existing)
+    return usage.total, usage.free
 
 
 class DiskState(StrEnum):

@@ -6,7 +6,7 @@ sees it alone. The others have ids that say whose they are, carry the same paylo
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from rayapp.index import records
 from rayapp.index.ports import VectorIndex
@@ -37,26 +37,39 @@ class PassageIndex:
         return PassageIndex(self._engine.at(collection))
 
     async def upsert(self, points: Sequence[records.IndexPoint]) -> None:
-        """As the engine; passages that the text has no more are taken out."""
+        """As the engine, once the passages that the text has no more are taken out."""
         if not points:
             return
         held = await _held(self._engine, [point.point_id for point in points])
-        await self._engine.upsert([row for point in points for row in _rows(point)])
-        wanted = {point.point_id: (1 + len(point.passages), point.rev) for point in points}
-        await self._cut(wanted, held)
+        firsts = {
+            point.point_id: _First(1 + len(point.passages), point.rev)
+            for point in points
+            if point.rev >= held.get(point.point_id, ALONE).rev
+        }
+        # Before the first point says how few there are: a repeat would not know of the others.
+        await self._cut(firsts, held)
+        # Of an older text its first point alone, which the engine refuses.
+        texts = [one if one.point_id in firsts else replace(one, passages=()) for one in points]
+        await self._engine.upsert([row for point in texts for row in _rows(point)])
+        await self._settle(firsts)
 
     async def copy(self, points: Sequence[records.PointCopy], source: str) -> list[str]:
         ids = [point.point_id for point in points]
-        held, before = await _held(self._engine.at(source), ids), await _held(self._engine, ids)
+        counts, held = await _held(self._engine.at(source), ids), await _held(self._engine, ids)
+        firsts = {
+            point.point_id: _First(counts.get(point.point_id, ALONE).count, point.rev)
+            for point in points
+            if point.rev >= held.get(point.point_id, ALONE).rev
+        }
         copies = [
             replace(point, point_id=point_id, payload=_payload_of(point.payload, number, count))
             for point in points
-            for count in (held.get(point.point_id, 1),)
+            for count in (firsts.get(point.point_id, ALONE).count,)
             for number, point_id in enumerate(_ids(point.point_id, count))
         ]
+        await self._cut(firsts, held)
         left = await self._engine.copy(copies, source)
-        wanted = {point.point_id: (held.get(point.point_id, 1), point.rev) for point in points}
-        await self._cut(wanted, before)
+        await self._settle(firsts)
         return list(dict.fromkeys(item_point(point_id)[0] for point_id in left))
 
     async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None:
@@ -65,14 +78,16 @@ class PassageIndex:
             [
                 replace(update, point_id=point_id)
                 for update in updates
-                for point_id in _ids(update.point_id, held.get(update.point_id, 1))
+                for point_id in _ids(update.point_id, held.get(update.point_id, ALONE).count)
             ]
         )
 
     async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
         held = await _held(self._engine, point_ids)
         owner = {
-            one: point_id for point_id in point_ids for one in _ids(point_id, held.get(point_id, 1))
+            one: point_id
+            for point_id in point_ids
+            for one in _ids(point_id, held.get(point_id, ALONE).count)
         }
         known = None if revs is None else {one: revs[whose] for one, whose in owner.items()}
         await self._engine.delete(list(owner), known)
@@ -119,23 +134,46 @@ class PassageIndex:
             if following is None or len(kept) == limit:
                 return kept, following
 
-    async def _cut(self, wanted: Mapping[str, tuple[int, int]], held: Mapping[str, int]) -> None:
-        """Take out the passages beyond those that an item has now: their number and its rev."""
+    async def _settle(self, written: Mapping[str, "_First"]) -> None:
+        """Take out what was written beside a newer text, or a deletion, of the same moment."""
+        several = {point_id: one for point_id, one in written.items() if one.count > 1}
+        held = await _held(self._engine, list(several))
+        stays = {
+            point_id: held.get(point_id, ALONE._replace(rev=one.rev))
+            for point_id, one in several.items()
+        }
+        await self._cut(stays, several)
+
+    async def _cut(self, wanted: Mapping[str, "_First"], held: Mapping[str, "_First"]) -> None:
+        """Take out the passages beyond those that an item has now."""
         surplus = {
-            passage_point(point_id, number): rev
-            for point_id, (count, rev) in wanted.items()
-            for number in range(count, held.get(point_id, 1))
+            passage_point(point_id, number): one.rev
+            for point_id, one in wanted.items()
+            for number in range(one.count, held.get(point_id, ALONE).count)
         }
         if surplus:
             await self._engine.delete(list(surplus), surplus)
 
 
-async def _held(engine: VectorIndex, point_ids: Sequence[str]) -> dict[str, int]:
-    """Passages that the engine holds of each of these items that has more than one."""
+class _First(NamedTuple):
+    """What the first point of an item says: its passages, and the revision of all of them."""
+
+    count: int
+    rev: int
+
+
+ALONE = _First(1, 0)
+
+
+async def _held(engine: VectorIndex, point_ids: Sequence[str]) -> dict[str, _First]:
+    """Of those items that the engine holds."""
     if not point_ids:
         return {}
-    stored = await engine.retrieve(point_ids, Projection((PASSAGES,)))
-    return {point.point_id: point.payload.get(PASSAGES, 1) for point in stored}
+    stored = await engine.retrieve(point_ids, Projection((PASSAGES, "rev")))
+    return {
+        point.point_id: _First(point.payload.get(PASSAGES, 1), point.payload.get("rev", 0))
+        for point in stored
+    }
 
 
 def _ids(point_id: str, count: int) -> Iterable[str]:

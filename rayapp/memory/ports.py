@@ -217,10 +217,12 @@ class Change:
 
 
 class Changes(NamedTuple):
-    """What one look found, newest first, and the server's time of the look, as `Change.at`."""
+    """What one look found, newest first, and the server's time of the look, as `Change.at`.
+    `whole`: none of the time since the last look has ended meanwhile."""
 
     found: list[Change]
     until: int
+    whole: bool = True
 
 
 class ChangeLog(Protocol):

@@ -157,6 +157,13 @@ class ArchiveWriter:
             self._sink.write(b'},"manifest":' + manifest.model_dump_json().encode() + b"}")
         return self._sink.taken()
 
+    def close(self) -> None:
+        """After the end, or instead of it when the export broke off."""
+        if self._member is not None:
+            self._member.close()
+        if self._zip is not None:
+            self._zip.close()
+
     def _end_part(self) -> None:
         if self._member is not None:
             self._member.close()

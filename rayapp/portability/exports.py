@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from dataclasses import replace
 
 from rayapp.core.cancelling import ahead
@@ -55,19 +55,20 @@ class ExportService:
         writer = ArchiveWriter(
             request.format, user_id=scope.user_id, at=self._clock.now(), partial=request.partial
         )
-        async with (
-            self._archive.snapshot(scope) as reader,
-            aclosing(ahead(_pages(reader, request))) as pages,
-        ):
-            async for begun, rows in pages:
-                if begun is not None:
-                    data = writer.begin(begun)
-                else:
-                    # Packing is as long as several searches: it must not hold up the loop.
-                    data = await asyncio.to_thread(writer.rows, rows)
-                if data:
-                    yield data
-        yield writer.end()
+        with closing(writer):
+            async with (
+                self._archive.snapshot(scope) as reader,
+                aclosing(ahead(_pages(reader, request))) as pages,
+            ):
+                async for begun, rows in pages:
+                    if begun is not None:
+                        data = writer.begin(begun)
+                    else:
+                        # Packing is as long as several searches: it must not hold up the loop.
+                        data = await asyncio.to_thread(writer.rows, rows)
+                    if data:
+                        yield data
+            yield writer.end()
 
     async def safety(self, scope: ReadScope) -> KeptArchive:
         """All there is, kept: as JSON where it is small, so that it can be answered too."""

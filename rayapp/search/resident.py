@@ -204,6 +204,9 @@ class ResidentViews:
         look = await self.changes.since(user_id, held.until, MOST_CHANGES)
         if held.behind is not None:  # begun meanwhile: it would be waited for
             return False
+        if not look.whole:
+            self._forget(user_id, held)
+            return False
         fresh = [
             one
             for one in look.found
@@ -341,7 +344,8 @@ class ResidentViews:
         rows = await self._rows(other)
         if rows is None:
             return False
-        held.view.drop(point_id for point_id in points if point_id not in living)
+        # Of one that is stored again and is only coming there is no row that would replace it.
+        held.view.drop(points - living.keys() | {item.point_id for item in other})
         held.view.set_items(same)
         held.view.put(rows)
         return True

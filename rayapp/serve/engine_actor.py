@@ -15,11 +15,10 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from rayapp.core.disk_space import DiskLimits, DiskSpace
+from rayapp.core.disk_space import DiskLimits, DiskSpace, measured
 from rayapp.core.errors import IndexDown, RayappError
 from rayapp.core.settings.model import Settings
 from rayapp.serve.engine_socket import SocketClient, SocketClosedError, SocketServer
-from rayapp.storage.disk import measured
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
 from rayapp.storage.qdrant.edge_scheduler import PriorityScheduler
 

@@ -5,9 +5,8 @@ from functools import partial
 
 import httpx
 
-from rayapp.core.disk_space import DiskLimits, DiskSpace
+from rayapp.core.disk_space import DiskLimits, DiskSpace, measured
 from rayapp.memory.scope import EVERYTHING, ReadScope
-from rayapp.storage.disk import measured
 from tests.small_disk import MIB, SmallDisk, on_small_disk
 from tests.support.harness import Harness
 from tests.unit.api.serving import client_of

@@ -16,9 +16,9 @@ from rayapp.portability.ports import Putting
 from rayapp.portability.rules.collections import BY_NAME
 from rayapp.search import resident
 from rayapp.storage.mongo import graph_settlement
-from rayapp.storage.mongo.changes import MongoChangeLog
+from rayapp.storage.mongo.changes import LOW_BITS, MongoChangeLog
 from rayapp.storage.mongo.database import MongoDatabase
-from rayapp.storage.mongo.indexes import CHANGES, ITEMS, NODES
+from rayapp.storage.mongo.indexes import CHANGE_TTL_S, CHANGES, ITEMS, NODES
 from rayapp.storage.mongo.user_archive import MongoUserArchive
 from tests.support.content_graph_contract import a_fact, adds, settle
 from tests.support.engine_container import engine_container
@@ -87,6 +87,19 @@ class TestOnServers(ResidentContract):
         await database.close()
         assert (tags, once, len(reads) - begun) == ([("late",)], 1, 1)
         assert begun == len(QUESTIONS)
+
+    async def test_what_was_deleted_before_the_machine_slept_is_not_shown_after_it(
+        self, container: Container, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """No clock of a process counts the hours in which its machine sleeps; notes end in them."""
+        await container.memories.store(ME, NewMemory(text="the boiler is off", memory_id="m"))
+        assert (await asked(container))[0]
+        await container.memories.delete(ME, "m")
+        database = MongoDatabase(container.settings.mongo)
+        await database.collection(CHANGES).delete_many({})
+        await database.close()
+        container.views._users[ME.user_id].until -= (CHANGE_TTL_S + 60) << LOW_BITS
+        assert (await asked(container))[0] == []
 
     @pytest.mark.parametrize("before", ["nothing was gained", "all of it went"])
     async def test_a_graph_that_gains_again_at_once_is_seen(

@@ -269,6 +269,19 @@ class ResidentContract:
             await container.memories.delete(ME, "m")
             assert (await asked(container))[0] == []
 
+    async def test_a_chunk_that_is_stored_again_between_two_searches_waits_for_the_index(
+        self, container: Container
+    ) -> None:
+        """As where it is made anew: until then nothing is shown of it, the old text neither."""
+        old = NewMemory(text="the boiler is off", memory_id="m", source=Source(chunk_id="0"))
+        await container.memories.store(ME, old)
+        await drained(container)
+        assert (await asked(container))[0]
+        await container.memories.delete(ME, "m")
+        await container.memories.store(ME, replace(old, text="the boiler is new"))
+        assert (await asked(container))[0] == []
+        same_hits(await asked(container), await asked(await beside(container)))
+
     async def test_another_user_sees_nothing_of_it(self, container: Container) -> None:
         await container.memories.store(ME, NewMemory(text="the boiler is in the cellar"))
         await asked(container)

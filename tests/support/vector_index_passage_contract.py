@@ -1,11 +1,15 @@
 """What a vector index must do with items of several passages."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
+from unittest.mock import AsyncMock
 
 import pytest
 
+from rayapp.core.errors import IndexDown
 from rayapp.core.vectors import SparseVector
+from rayapp.index.passages import PassageIndex
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import IndexPoint, PayloadUpdate, PointCopy, Projection, ScoredPoint
 from rayapp.index.rules.points import passage_point
@@ -72,6 +76,52 @@ class VectorIndexPassageContract:
         assert await rows(index, long_point("a", 1)) == [0, 1, 2, 3]
         await index.delete([long_point("a", 1).point_id], {long_point("a", 1).point_id: 4})
         assert await rows(index, long_point("a", 1)) == [0, 1, 2, 3]
+
+    async def test_an_older_text_that_is_longer_adds_no_passage(
+        self, make_index: MakeIndex
+    ) -> None:
+        index = await make_index()
+        source, name = await beside(index)
+        text = long_point("a", 2, rev=5, vector_hash="w")
+        await index.upsert([text])
+        await index.upsert([long_point("a", 5, rev=4)])
+        assert await rows(index, long_point("a", 1)) == [0, 1]
+        await index.at(name).upsert([long_point("a", 1, rev=6)])
+        copied = PointCopy(point_id=text.point_id, payload=text.payload, rev=5)
+        assert await index.at(name).copy([copied], source) == []
+        assert await rows(index, long_point("a", 1), name) == [0]
+
+    async def test_a_shorter_text_that_broke_off_is_whole_when_it_comes_again(
+        self, index: PassageIndex, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        point = long_point("a", 5)
+        await index.upsert([point])
+        engine = index._engine
+        for name in ("upsert", "delete"):
+            with monkeypatch.context() as patch:
+                patch.setattr(engine, name, AsyncMock(side_effect=IndexDown("away")))
+                with pytest.raises(IndexDown):
+                    await index.upsert([long_point("a", 2, rev=2)])
+        await index.upsert([long_point("a", 2, rev=2)])
+        assert await rows(index, point) == [0, 1]
+        await index.delete([point.point_id])
+        assert await rows(index, point) == []
+
+    async def test_what_a_newer_text_overtook_adds_no_passage(
+        self, index: PassageIndex, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Between the look at what is held and the write."""
+        point, engine = long_point("a", 1, rev=5), index._engine
+        write = engine.upsert
+
+        async def overtaken(points: Sequence[IndexPoint]) -> None:
+            monkeypatch.undo()
+            await index.upsert([point])
+            await write(points)
+
+        monkeypatch.setattr(engine, "upsert", overtaken)
+        await index.upsert([long_point("a", 4, rev=4)])
+        assert await rows(index, point) == [0]
 
     async def test_filters_and_payloads_hold_for_every_passage(self, index: VectorIndex) -> None:
         point = long_point("a", 3)

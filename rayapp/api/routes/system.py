@@ -1,15 +1,14 @@
 """Version, short health and disk space, for the settings page of the first client."""
 
 import asyncio
-import shutil
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from rayapp.admin.ports import Component
 from rayapp.api.route import CurrentCall, router
+from rayapp.core.disk_space import measured
 from rayapp.wire import system as wire
 
 routes = router("system")
@@ -65,19 +64,13 @@ def public_url(url: str) -> str | None:
 @routes.get("/api/system/disk-space", summary="Disk space of the data directory")
 async def disk_space(call: CurrentCall) -> wire.DiskAnswer:
     folder = call.services.settings.data.dir.absolute()
-    usage = await asyncio.to_thread(_usage, folder)
-    used = usage.total - usage.free
+    total, free = await asyncio.to_thread(measured, folder)
+    used = total - free
     disk = wire.DiskView(
         path=str(folder),
-        total_bytes=usage.total,
-        free_bytes=usage.free,
+        total_bytes=total,
+        free_bytes=free,
         used_bytes=used,
-        used_ratio=round(used / usage.total, 4) if usage.total else 0.0,
+        used_ratio=round(used / total, 4) if total else 0.0,
     )
     return wire.DiskAnswer(disk=disk)
-
-
-def _usage(folder: Path) -> Any:
-    """Of the nearest folder that exists: the data directory may not have been made yet."""
-    existing = next(one for one in (folder, *folder.parents) if one.exists())
-    return shutil.disk_usage(existing)

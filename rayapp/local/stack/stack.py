@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from rayapp.core.disk_space import MIB, measured
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack import programs
@@ -243,7 +244,7 @@ def check_room(paths: StackPaths, settings: Settings) -> None:
             f"Port {http.port} on {http.host} is in use: stop its owner, or choose another with "
             "RAYAPP_HTTP__PORT (setting http.port)."
         )
-    free_mb = shutil.disk_usage(paths.data).free >> 20
+    free_mb = measured(paths.data)[1] // MIB
     needed = needed_mb(paths, settings)
     if free_mb < needed:
         raise ConfigError(

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from rayapp.core.disk_space import MIB, DiskSpace
+from rayapp.core.disk_space import MIB, DiskSpace, measured
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack import programs
@@ -28,7 +28,6 @@ from rayapp.local.stack.paths import StackPaths, tail, write_private
 from rayapp.local.stack.plan import Plan
 from rayapp.local.stack.processes import POLL_S, Child, ProcessRef, mark_of, spawn
 from rayapp.local.stack.state import APPLICATION, StackState, Step, remove_state, write_state
-from rayapp.storage.disk import measured
 
 # An empty mongod keeps 302 MiB and an empty engine 85 (measured); the rest is for memories and for
 # the reserve.

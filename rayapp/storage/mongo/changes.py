@@ -18,11 +18,13 @@ from rayapp.memory.item import point_id_of
 from rayapp.memory.ports import Change, Changes
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import CHANGES
+from rayapp.storage.mongo.indexes import CHANGE_TTL_S, CHANGES
 
 Document = dict[str, Any]
 # A transaction that began this long before another may end after it; the server ends it at 60 s.
 OVERLAP_S = 60
+# Notes end by the clock of whoever wrote them, which may be wrong.
+WHOLE_S = CHANGE_TTL_S / 2
 # The server puts its own time in place of it, which grows with every insert.
 SERVER_TIME = Timestamp(0, 0)
 LOW_BITS = 32
@@ -79,7 +81,9 @@ class MongoChangeLog:
             if len(group.looks) > 1 and len(rows) >= _limit_of(group.looks):
                 # One of them has so many that those of others may be left out.
                 rows, at = await self._read([look])
-        return Changes(look.changes(rows), at)
+        # By the server's clock: that of a process stands still while its machine sleeps.
+        whole = until is None or until >= self.before(at, WHOLE_S)
+        return Changes(look.changes(rows), at, whole)
 
     async def _read_group(self, looks: list[_Look]) -> tuple[list[Document], int]:
         self._next = None  # whoever comes from now on may know of a later write
