@@ -22,33 +22,51 @@ from rayapp.local.stack.programs import explain
 # their parent and survive it; the mark and the session stay. Some programs write their title over
 # the environment (Ray's dashboard): those are found by their session.
 MARK = "RAYAPP_STACK"
-# psutil derives the creation time from the boot time, which moves when the clock is set.
-CREATE_TIME_SLACK_S = 2.0
+# Which boot this is; only Linux says so.
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# Seconds; the parts of the difference below are read one after the other.
+SAME_START_S = 2.0
 
 
 class ProcessRef(BaseModel):
-    """A process that cannot be mistaken for a later one with the same pid."""
+    """A process that cannot be mistaken for a later one with the same pid.
+
+    `started_s`: after the boot, because a time of day moves when the clock is set.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     pid: int
-    create_time: float
+    started_s: float
+    boot: str = ""
 
     @classmethod
     def of(cls, name: str, pid: int) -> Self:
         """Raises psutil.NoSuchProcess when it is gone already."""
-        return cls(name=name, pid=pid, create_time=psutil.Process(pid).create_time())
+        return cls(name=name, pid=pid, started_s=_started_s(psutil.Process(pid)), boot=_boot())
 
     def find(self) -> psutil.Process | None:
         """The process while it runs; None when it is gone or its pid has another owner."""
         try:
             process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.create_time) < CREATE_TIME_SLACK_S
+            same = abs(_started_s(process) - self.started_s) < SAME_START_S
             alive = process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return None
-        return process if same and alive else None
+        return process if same and alive and self.boot == _boot() else None
+
+
+def _started_s(process: psutil.Process) -> float:
+    # psutil adds the time of the boot, as it is by now.
+    return process.create_time() - psutil.boot_time()
+
+
+def _boot() -> str:
+    try:
+        return BOOT_ID.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
 
 
 def mark_of(stack_id: str, service: str) -> dict[str, str]:
@@ -110,7 +128,7 @@ def _owns_session(ref: ProcessRef) -> bool:
     """False when the pid has another owner by now. While one process of a session lives, the kernel
     does not give its number to a new process. Number 0 is the session of every kernel thread, and
     of whatever entered this pid namespace from outside: nobody owns it."""
-    if ref.pid <= 0 or ref.create_time < psutil.boot_time() - CREATE_TIME_SLACK_S:
+    if ref.pid <= 0 or ref.boot != _boot():
         return False
     return ref.find() is not None or not psutil.pid_exists(ref.pid)
 

@@ -144,15 +144,16 @@ def down(data_dir: Path | str) -> bool:
     Raises ConfigError: all is stopped, but Ray's logs cannot be kept; a second call tries again.
     """
     paths = StackPaths.of(data_dir)
-    state = _readable_state(paths)
-    stopped = bool(state and state.living())
-    if state is not None and (supervisor := state.supervisor.find()) is not None:
-        supervisor.terminate()
-        psutil.wait_procs([supervisor], timeout=STOP_TIMEOUT_S)
-    stopped = stop_leftovers(paths) > 0 or stopped
-    remove_state(paths)
-    keep_ray_logs(paths)
-    shutil.rmtree(paths.sockets, ignore_errors=True)
+    with _only_one(paths) if paths.run.exists() else contextlib.nullcontext():
+        state = _readable_state(paths)
+        stopped = bool(state and state.living())
+        if state is not None and (supervisor := state.supervisor.find()) is not None:
+            supervisor.terminate()
+            psutil.wait_procs([supervisor], timeout=STOP_TIMEOUT_S)
+        stopped = stop_leftovers(paths) > 0 or stopped
+        remove_state(paths)
+        keep_ray_logs(paths)
+        shutil.rmtree(paths.sockets, ignore_errors=True)
     return stopped
 
 
@@ -274,7 +275,7 @@ def _readable_state(paths: StackPaths) -> StackState | None:
 
 @contextlib.contextmanager
 def _only_one(paths: StackPaths) -> Iterator[None]:
-    """Two `up` of one data directory start one supervisor."""
+    """Two `up` of one data directory start one supervisor, and none starts while a `down` ends."""
     with (paths.run / "up.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -111,7 +111,7 @@ def test_a_demo_whose_sets_are_not_there_starts_nothing(tmp_path: Path) -> None:
 def test_a_supervisor_that_was_killed(tmp_path: Path) -> None:
     run = tmp_path / "data" / "run"
     run.mkdir(parents=True)
-    gone = '{"name": "supervisor", "pid": 4194303, "create_time": 1.0}'
+    gone = '{"name": "supervisor", "pid": 4194303, "started_s": 1.0}'
     text = f'{{"stack_id": "x", "phase": "ready", "supervisor": {gone}}}'
     (run / "state.json").write_text(text)
     one_sentence(typed(f"{RAYAPP} status --data-dir data", tmp_path), "killed", "`rayapp up`")

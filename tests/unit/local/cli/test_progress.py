@@ -76,7 +76,7 @@ def test_on_a_terminal_the_line_is_live_and_leaves_nothing_behind() -> None:
 def test_the_phase_of_the_driver_is_what_up_tells(tmp_path: Path) -> None:
     paths = StackPaths.of(tmp_path)
     paths.run.mkdir()
-    state = StackState(stack_id="x", supervisor=ProcessRef(name="s", pid=1, create_time=0.0))
+    state = StackState(stack_id="x", supervisor=ProcessRef(name="s", pid=1, started_s=0.0))
     assert stack.describe_wait(paths, state).startswith("supervisor: ")
     state.awaited = "mongod"
     assert stack.describe_wait(paths, state).startswith("mongod: waiting until it is the primary")

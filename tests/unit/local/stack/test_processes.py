@@ -56,8 +56,27 @@ def test_a_ref_finds_its_process_until_it_is_gone(stack_id: str) -> None:
 
 def test_a_reused_pid_is_somebody_else() -> None:
     mine = ProcessRef.of("me", os.getpid())
-    earlier = mine.model_copy(update={"create_time": mine.create_time - 60})
+    earlier = mine.model_copy(update={"started_s": mine.started_s - 60})
     assert mine.find() is not None
+    assert earlier.find() is None
+    assert members("no such stack", leaders=[earlier]) == []
+
+
+def test_a_clock_that_is_set_makes_nobody_another(
+    stack_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = sleeper(stack_id, "mongod")
+    ref = ProcessRef.of("mongod", process.pid)
+    moved = psutil.boot_time() + 3_600
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: moved)
+    assert psutil.Process(process.pid).create_time() > moved
+    assert ref.find() is not None
+    assert [found.pid for found in members("no such stack", leaders=[ref])] == [process.pid]
+
+
+def test_of_an_earlier_boot_nothing_is_left(stack_id: str) -> None:
+    process = sleeper(stack_id, "mongod")
+    earlier = ProcessRef.of("mongod", process.pid).model_copy(update={"boot": "earlier"})
     assert earlier.find() is None
     assert members("no such stack", leaders=[earlier]) == []
 
@@ -65,14 +84,14 @@ def test_a_reused_pid_is_somebody_else() -> None:
 def test_a_session_led_by_a_later_process_is_not_ours(stack_id: str) -> None:
     process = sleeper(stack_id, "mongod")
     ref = ProcessRef.of("mongod", process.pid)
-    earlier = ref.model_copy(update={"create_time": ref.create_time - 60})
+    earlier = ref.model_copy(update={"started_s": ref.started_s - 60})
     assert [found.pid for found in members("no such stack", leaders=[ref])] == [process.pid]
     assert members("no such stack", leaders=[earlier]) == []
 
 
 def test_the_session_of_the_kernel_is_nobodys() -> None:
     # getsid answers 0 for kernel threads, and for a leader outside this pid namespace.
-    session = ProcessRef(name="x", pid=0, create_time=psutil.boot_time() + 1)
+    session = ProcessRef.of("x", os.getpid()).model_copy(update={"pid": 0})
     assert members("no such stack", leaders=[session]) == []
 
 

@@ -1,5 +1,6 @@
 """Ray's logs outlive the folder of its sockets."""
 
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,19 @@ def session(paths: StackPaths, name: str, text: str) -> Path:
     latest.unlink(missing_ok=True)
     latest.symlink_to(name)
     return logs
+
+
+def test_nobody_goes_up_while_a_down_ends(
+    paths: StackPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would lose the state and the sockets that it has just made."""
+
+    def somebody_else_would_begin(_: StackPaths) -> None:
+        with (paths.run / "up.lock").open("w") as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    monkeypatch.setattr(stack, "keep_ray_logs", somebody_else_would_begin)
+    down(paths.data)
 
 
 def test_down_keeps_the_logs_of_the_last_session(paths: StackPaths) -> None:
