@@ -57,14 +57,14 @@ class PassageIndex:
         ids = [point.point_id for point in points]
         counts, held = await _held(self._engine.at(source), ids), await _held(self._engine, ids)
         firsts = {
-            point.point_id: _First(counts.get(point.point_id, ALONE).count, point.rev)
+            point.point_id: _First(counts.get(point.point_id, ALONE).passages, point.rev)
             for point in points
             if point.rev >= held.get(point.point_id, ALONE).rev
         }
         copies = [
             replace(point, point_id=point_id, payload=_payload_of(point.payload, number, count))
             for point in points
-            for count in (firsts.get(point.point_id, ALONE).count,)
+            for count in (firsts.get(point.point_id, ALONE).passages,)
             for number, point_id in enumerate(_ids(point.point_id, count))
         ]
         await self._cut(firsts, held)
@@ -78,7 +78,7 @@ class PassageIndex:
             [
                 replace(update, point_id=point_id)
                 for update in updates
-                for point_id in _ids(update.point_id, held.get(update.point_id, ALONE).count)
+                for point_id in _ids(update.point_id, held.get(update.point_id, ALONE).passages)
             ]
         )
 
@@ -87,7 +87,7 @@ class PassageIndex:
         owner = {
             one: point_id
             for point_id in point_ids
-            for one in _ids(point_id, held.get(point_id, ALONE).count)
+            for one in _ids(point_id, held.get(point_id, ALONE).passages)
         }
         known = None if revs is None else {one: revs[whose] for one, whose in owner.items()}
         await self._engine.delete(list(owner), known)
@@ -136,7 +136,7 @@ class PassageIndex:
 
     async def _settle(self, written: Mapping[str, "_First"]) -> None:
         """Take out what was written beside a newer text, or a deletion, of the same moment."""
-        several = {point_id: one for point_id, one in written.items() if one.count > 1}
+        several = {point_id: one for point_id, one in written.items() if one.passages > 1}
         held = await _held(self._engine, list(several))
         stays = {
             point_id: held.get(point_id, ALONE._replace(rev=one.rev))
@@ -149,7 +149,7 @@ class PassageIndex:
         surplus = {
             passage_point(point_id, number): one.rev
             for point_id, one in wanted.items()
-            for number in range(one.count, held.get(point_id, ALONE).count)
+            for number in range(one.passages, held.get(point_id, ALONE).passages)
         }
         if surplus:
             await self._engine.delete(list(surplus), surplus)
@@ -158,7 +158,7 @@ class PassageIndex:
 class _First(NamedTuple):
     """What the first point of an item says: its passages, and the revision of all of them."""
 
-    count: int
+    passages: int
     rev: int
 
 
