@@ -63,12 +63,14 @@ def _files_of(session: pytest.Session) -> list[list[pytest.Item]]:
 
 
 def _last_durations(config: pytest.Config) -> dict[str, float]:
-    found = config.cache.get(DURATIONS, {}) if config.cache is not None else {}
+    # None with `-p no:cacheprovider`.
+    cache = getattr(config, "cache", None)
+    found = cache.get(DURATIONS, {}) if cache is not None else {}
     return found if isinstance(found, dict) else {}
 
 
 def _remember(config: pytest.Config, took: dict[str, float]) -> None:
-    if config.cache is not None:
+    if getattr(config, "cache", None) is not None:
         config.cache.set(DURATIONS, _last_durations(config) | took)
 
 

@@ -210,7 +210,7 @@ def test_texts_stand_for_each_other_from_the_similarity_on(
 @pytest.mark.parametrize(("words", "most"), [(250, 6_000), (15_000, 500)])
 def test_what_is_kept_of_a_text_is_small_however_long_it_is(words: int, most: int) -> None:
     """Bytes; thousands of texts are kept."""
-    count = 20
+    count = 6
 
     def search(number: int) -> None:
         text = " ".join(f"מילה{number}-{word}"[:8] for word in range(words))
