@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Match, Mount
 from starlette.routing import Route as PlainRoute
 
 from rayapp.api import mcp
-from rayapp.api.auth import rule_of
+from rayapp.api.auth import RULES
 from rayapp.api.errors import error_answer
 from rayapp.api.front import CrossOrigin, probe_routes
 from rayapp.api.middleware import Guarded, RequestMiddleware
@@ -128,12 +128,12 @@ def guarded(route: BaseRoute) -> BaseRoute:
     or is of a kind that no rule can describe."""
     route = copy(route)
     if isinstance(route, PlainRoute):
-        rule = rule_of(method_of(route), route.path)
+        rule = RULES.get((method_of(route), route.path))
         route.path_regex = path_pattern(route.path)
         if "GET" in (route.methods or ()):
             route.methods = {"GET", "HEAD"}
     elif isinstance(route, Mount):
-        rule = rule_of("GET", route.path)
+        rule = RULES.get(("GET", route.path))
     else:
         rule = None
     if rule is None or not isinstance(route, PlainRoute | Mount):

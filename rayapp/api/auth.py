@@ -2,8 +2,9 @@
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Flag, auto
 from ipaddress import ip_address, ip_network
 from typing import Literal
 from urllib.parse import urlsplit
@@ -99,8 +100,36 @@ MCP = "/mcp"
 # Script and style of the interactive reference, the one thing served as files.
 DOCS_FILES = "/static-offline-docs"
 
+
+class Mark(Flag):
+    """What else holds of a route.
+
+    MAY_WRITE: of the scope `read`, but some calls need `write`: the handler looks at
+        `Call.may_write`, and what was begun is finished though the caller goes away.
+    ONE_USER: of the scope `admin`, but it reaches the caller's user alone: an admin key of a tenant
+        may call it, and none of those about the whole service.
+    STREAM: its answer, or its file, may take as long as `events.stream_s`.
+    LASTING: its answer may take any time, as long as it goes on.
+    DESTROYS: it deletes something of the caller's user: refused while an operator holds it. Others
+        look themselves: an import, or an upload, that replaces what is there.
+    FREES: it keeps less, as every DELETE, or stops what would keep more.
+    BULK: it takes much room, and nobody waits for it in a conversation.
+    NOTHING_KEPT: nothing of it reaches the disk.
+    """
+
+    NONE = 0
+    MAY_WRITE = auto()
+    ONE_USER = auto()
+    STREAM = auto()
+    LASTING = auto()
+    DESTROYS = auto()
+    FREES = auto()
+    BULK = auto()
+    NOTHING_KEPT = auto()
+
+
 # No application is made with a route that has no entry here: what has no rule never runs.
-_SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
+_ROUTES: Mapping[str, Mapping[str, RouteScope | tuple[RouteScope, Mark]]] = {
     "/": {"GET": "public"},
     "/healthz": {"GET": "public"},
     "/readyz": {"GET": "public"},
@@ -111,7 +140,7 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     "/api/memory/store": {"POST": "write"},
     "/api/memory/store/batch": {"POST": "write"},
     "/api/memory/items": {"GET": "read"},
-    ITEM: {"GET": "read", "PATCH": "write", "DELETE": "write"},
+    ITEM: {"GET": "read", "PATCH": "write", "DELETE": ("write", Mark.DESTROYS)},
     f"{ITEM}/archive": {"POST": "write"},
     f"{ITEM}/restore": {"POST": "write"},
     f"{ITEM}/versions": {"GET": "read"},
@@ -120,31 +149,31 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     BANK: {"GET": "read", "POST": "write"},
     f"{BANK}/stats": {"GET": "read"},
     f"{BANK}/goals": {"GET": "read", "POST": "write"},
-    f"{BANK}/goals/{{memory_id}}": {"DELETE": "write"},
+    f"{BANK}/goals/{{memory_id}}": {"DELETE": ("write", Mark.DESTROYS)},
     f"{BANK}/values": {"GET": "read", "POST": "write"},
-    f"{BANK}/values/{{memory_id}}": {"DELETE": "write"},
-    BANK_ITEM: {"GET": "read", "PUT": "write", "DELETE": "write"},
-    "/api/memory/bulk/archive": {"POST": "write"},
-    "/api/memory/bulk/delete": {"POST": "write"},
+    f"{BANK}/values/{{memory_id}}": {"DELETE": ("write", Mark.DESTROYS)},
+    BANK_ITEM: {"GET": "read", "PUT": "write", "DELETE": ("write", Mark.DESTROYS)},
+    "/api/memory/bulk/archive": {"POST": ("write", Mark.FREES)},
+    "/api/memory/bulk/delete": {"POST": ("write", Mark.DESTROYS | Mark.FREES)},
     "/api/memory/outcomes": {"POST": "write"},
     "/api/memory/record_response": {"POST": "write"},
     "/api/memory/feedback": {"POST": "write"},
     "/api/memory/score": {"POST": "write"},
     "/api/memory/ops/promote": {"POST": "admin"},
-    "/api/memory/ops/reindex": {"GET": "admin", "POST": "admin"},
-    "/api/memory/ops/reindex/pause": {"POST": "admin"},
-    "/api/memory/ops/reindex/resume": {"POST": "admin"},
-    "/api/memory/ops/reindex/cancel": {"POST": "admin"},
+    "/api/memory/ops/reindex": {"GET": "admin", "POST": ("admin", Mark.BULK)},
+    "/api/memory/ops/reindex/pause": {"POST": ("admin", Mark.FREES)},
+    "/api/memory/ops/reindex/resume": {"POST": ("admin", Mark.BULK)},
+    "/api/memory/ops/reindex/cancel": {"POST": ("admin", Mark.FREES)},
     "/api/memory/ops/reindex/rollback": {"POST": "admin"},
     "/api/memory/ops/reindex/deferred": {"GET": "admin", "POST": "admin"},
     "/api/memory/ops/consistency": {"POST": "admin"},
-    "/api/memory/ops/datagov": {"GET": "admin", "POST": "admin"},
-    "/api/memory/ops/circuit-breaker": {"GET": "admin", "POST": "admin"},
+    "/api/memory/ops/datagov": {"GET": "admin", "POST": ("admin", Mark.BULK)},
+    "/api/memory/ops/circuit-breaker": {"GET": "admin", "POST": ("admin", Mark.NOTHING_KEPT)},
     "/api/memory/jobs": {"GET": "admin"},
     JOB: {"GET": "admin"},
-    f"{JOB}/pause": {"POST": "admin"},
-    f"{JOB}/resume": {"POST": "admin"},
-    f"{JOB}/cancel": {"POST": "admin"},
+    f"{JOB}/pause": {"POST": ("admin", Mark.FREES)},
+    f"{JOB}/resume": {"POST": ("admin", Mark.BULK)},
+    f"{JOB}/cancel": {"POST": ("admin", Mark.FREES)},
     f"{JOB}/events": {"GET": "admin"},
     "/api/memory/decay/schedule": {"GET": "read"},
     "/api/memory/decay/force": {"POST": "write"},
@@ -165,22 +194,22 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     "/api/model/context/{model_name}": {"GET": "read", "POST": "write", "DELETE": "write"},
     CONVERSATIONS: {"GET": "read"},
     f"{CONVERSATIONS}/switch": {"POST": "write"},
-    CONVERSATION: {"GET": "read", "PATCH": "write", "DELETE": "write"},
+    CONVERSATION: {"GET": "read", "PATCH": "write", "DELETE": ("write", Mark.DESTROYS)},
     f"{CONVERSATION}/messages": {"GET": "read"},
     f"{CONVERSATION}/export": {"GET": "read"},
     "/api/hooks/context": {"POST": "read", "GET": "read"},
     "/api/hooks/exchange": {"POST": "write"},
     "/api/hooks/score": {"POST": "write", "GET": "read"},
-    "/v1/chat/completions": {"POST": "write"},
+    "/v1/chat/completions": {"POST": ("write", Mark.STREAM)},
     "/v1/models": {"GET": "read"},
     "/v1/embeddings": {"POST": "read"},
     "/api/memory/context/cold-start": {"GET": "read", "POST": "read"},
     "/api/memory/tools": {"GET": "read"},
     "/api/memory/tools/table": {"GET": "read"},
-    TOOL: {"POST": "read"},
-    MCP: {"POST": "read"},
+    TOOL: {"POST": ("read", Mark.MAY_WRITE)},
+    MCP: {"POST": ("read", Mark.MAY_WRITE)},
     "/api/memory/tool-results": {"POST": "write"},
-    "/api/memory/events": {"GET": "read"},
+    "/api/memory/events": {"GET": ("read", Mark.STREAM)},
     "/api/memory/response/check": {"POST": "read"},
     "/api/memory/models/usage": {"GET": "read"},
     "/api/memory/stats": {"GET": "read"},
@@ -193,14 +222,14 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     "/api/system/data-sizes": {"GET": "admin"},
     "/api/memory/ghost": {"POST": "write", "GET": "read", "DELETE": "write"},
     "/api/data/stats": {"GET": "read"},
-    DATA_CLEAR: {"POST": "write"},
-    USER: {"DELETE": "write"},
-    USER_PART: {"DELETE": "write"},
-    "/api/data/compact-database": {"POST": "admin"},
-    "/api/memory/personality": {"GET": "read", "POST": "write", "DELETE": "write"},
+    DATA_CLEAR: {"POST": ("write", Mark.DESTROYS | Mark.FREES)},
+    USER: {"DELETE": ("write", Mark.STREAM | Mark.DESTROYS)},
+    USER_PART: {"DELETE": ("write", Mark.STREAM | Mark.DESTROYS)},
+    "/api/data/compact-database": {"POST": ("admin", Mark.FREES)},
+    "/api/memory/personality": {"GET": "read", "POST": "write", "DELETE": ("write", Mark.DESTROYS)},
     "/api/memory/personality/presets": {"GET": "read"},
     "/api/memory/personality/prompt": {"GET": "read"},
-    "/api/memory/cleanup": {"GET": "admin", "POST": "admin"},
+    "/api/memory/cleanup": {"GET": "admin", "POST": ("admin", Mark.FREES)},
     "/api/memory/ops/migrate": {"GET": "admin", "POST": "admin", "PUT": "admin"},
     "/api/memory/ops/sanitize": {"GET": "admin", "POST": "admin"},
     "/api/memory/ops/reset": {"GET": "admin", "POST": "admin"},
@@ -208,86 +237,32 @@ _SCOPES: Mapping[str, Mapping[str, RouteScope]] = {
     INTEGRITY: {"GET": "admin"},
     HOLDS: {"GET": "admin", "POST": "admin", "DELETE": "admin"},
     RETENTION: {"GET": "admin", "POST": "admin"},
-    BOOKS: {"GET": "read", "POST": "write"},
+    BOOKS: {"GET": "read", "POST": ("write", Mark.STREAM | Mark.BULK)},
     f"{BOOKS}/recognize": {"GET": "read", "POST": "read"},
-    f"{BOOKS}/{{book_id}}": {"GET": "read", "DELETE": "write"},
+    f"{BOOKS}/{{book_id}}": {"GET": "read", "DELETE": ("write", Mark.DESTROYS)},
     f"{BOOKS}/{{book_id}}/publish": {"POST": "write"},
     f"{BOOKS}/{{book_id}}/chunks/{{chunk_id}}/surrounding": {"GET": "read"},
-    f"{UPLOAD}/upload": {"POST": "write"},
-    f"{UPLOAD}/cancel/{{task_id}}": {"POST": "write"},
+    f"{UPLOAD}/upload": {"POST": ("write", Mark.STREAM | Mark.BULK)},
+    f"{UPLOAD}/cancel/{{task_id}}": {"POST": ("write", Mark.DESTROYS)},
     f"{UPLOAD}/books": {"GET": "read", "POST": "write"},
     f"{UPLOAD}/search": {"GET": "read"},
-    f"{UPLOAD}/ws/progress/{{task_id}}": {"GET": "read"},
+    f"{UPLOAD}/ws/progress/{{task_id}}": {"GET": ("read", Mark.STREAM)},
     DOCUMENTS: {"GET": "read", "POST": "write"},
     f"{DOCUMENTS}/{{document_id}}": {"GET": "read"},
-    SESSION: {"POST": "read", "DELETE": "read"},
+    SESSION: {"POST": "read", "DELETE": ("read", Mark.MAY_WRITE)},
     TENANTS: {"GET": "admin"},
-    f"{TENANTS}/{{org_id}}": {"DELETE": "admin"},
+    f"{TENANTS}/{{org_id}}": {"DELETE": ("admin", Mark.STREAM)},
     f"{BACKUP}/estimate": {"GET": "read"},
-    f"{BACKUP}/export": {"GET": "read"},
+    f"{BACKUP}/export": {"GET": ("read", Mark.STREAM | Mark.LASTING)},
     f"{BACKUP}/list": {"GET": "read"},
-    f"{BACKUP}/cleanup": {"DELETE": "write"},
-    f"{BACKUP}/upload": {"POST": "admin"},
-    f"{BACKUP}/import-from": {"POST": "write"},
-    f"{BACKUP}/import": {"POST": "admin"},
-    f"{BACKUP}/restore": {"POST": "admin"},
+    f"{BACKUP}/cleanup": {"DELETE": ("write", Mark.DESTROYS)},
+    f"{BACKUP}/upload": {"POST": ("admin", Mark.ONE_USER | Mark.STREAM | Mark.BULK)},
+    f"{BACKUP}/import-from": {"POST": ("write", Mark.STREAM | Mark.BULK)},
+    f"{BACKUP}/import": {"POST": ("admin", Mark.ONE_USER | Mark.STREAM | Mark.BULK)},
+    f"{BACKUP}/restore": {
+        "POST": ("admin", Mark.ONE_USER | Mark.STREAM | Mark.DESTROYS | Mark.BULK)
+    },
 }
-ROUTE_SCOPES: Mapping[tuple[str, str], RouteScope] = {
-    (method, path): scope for path, rows in _SCOPES.items() for method, scope in rows.items()
-}
-
-# Routes of the scope `read` where some calls need `write`: the handler looks at
-# `Call.may_write`, and what was begun is finished though the caller goes away.
-MAY_WRITE = frozenset({("POST", TOOL), ("POST", MCP), ("DELETE", SESSION)})
-
-# Routes of the scope `admin` that reach the caller's user alone: an admin key of a tenant may call
-# these, and none of those about the whole service.
-OF_ONE_USER = frozenset(("POST", f"{BACKUP}/{name}") for name in ("upload", "import", "restore"))
-
-# Routes whose answer, or whose file, may take as long as `events.stream_s`.
-STREAMS = frozenset(
-    {
-        ("GET", "/api/memory/events"),
-        ("GET", f"{UPLOAD}/ws/progress/{{task_id}}"),
-        ("POST", BOOKS),
-        ("POST", "/v1/chat/completions"),
-        ("POST", f"{UPLOAD}/upload"),
-        ("GET", f"{BACKUP}/export"),
-        ("POST", f"{BACKUP}/import"),
-        ("POST", f"{BACKUP}/upload"),
-        ("POST", f"{BACKUP}/import-from"),
-        ("POST", f"{BACKUP}/restore"),
-        ("DELETE", USER),
-        ("DELETE", USER_PART),
-        ("DELETE", f"{TENANTS}/{{org_id}}"),
-    }
-)
-
-
-# Routes that delete something of the caller's user: refused while an operator holds it. Others look
-# themselves: an import, or an upload, that replaces what is there.
-DESTROYS = frozenset(
-    {
-        ("DELETE", ITEM),
-        ("DELETE", BANK_ITEM),
-        ("DELETE", f"{BANK}/goals/{{memory_id}}"),
-        ("DELETE", f"{BANK}/values/{{memory_id}}"),
-        ("POST", "/api/memory/bulk/delete"),
-        ("POST", DATA_CLEAR),
-        ("DELETE", USER),
-        ("DELETE", USER_PART),
-        ("DELETE", CONVERSATION),
-        ("DELETE", f"{BOOKS}/{{book_id}}"),
-        ("POST", f"{UPLOAD}/cancel/{{task_id}}"),
-        ("DELETE", "/api/memory/personality"),
-        ("DELETE", f"{BACKUP}/cleanup"),
-        ("POST", f"{BACKUP}/restore"),
-    }
-)
-
-
-# Answers that may take any time, as long as they go on.
-LASTING = frozenset({("GET", f"{BACKUP}/export")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,28 +271,22 @@ class RouteRule:
 
     template: str
     scope: RouteScope
-    may_write: bool = False
-    stream: bool = False
-    destroys: bool = False
-    of_one_user: bool = True
-    lasting: bool = False
+    marks: Mark = Mark.NONE
+
+    @property
+    def of_one_user(self) -> bool:
+        return self.scope != "admin" or Mark.ONE_USER in self.marks
 
 
-def rule_of(method: str, path: str) -> RouteRule | None:
-    """The rule of a route by its own method and path template; None for one that may not run."""
-    scope = ROUTE_SCOPES.get((method, path))
-    if scope is None:
-        return None
-    key = method, path
-    return RouteRule(
-        path,
-        scope,
-        may_write=key in MAY_WRITE,
-        stream=key in STREAMS,
-        destroys=key in DESTROYS,
-        lasting=key in LASTING,
-        of_one_user=scope != "admin" or key in OF_ONE_USER,
-    )
+def _rules() -> Iterator[tuple[tuple[str, str], RouteRule]]:
+    for path, row in _ROUTES.items():
+        for method, said in row.items():
+            scope, marks = (said, Mark.NONE) if isinstance(said, str) else said
+            yield (method, path), RouteRule(path, scope, marks)
+
+
+# By method and path template.
+RULES: Mapping[tuple[str, str], RouteRule] = dict(_rules())
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,7 @@ from types import TracebackType
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rayapp.api.auth import (
-    BACKUP,
-    BOOKS,
-    DATA_CLEAR,
-    JOB,
-    NOTICE_HEADER,
-    UPLOAD,
-    Guard,
-    RouteRule,
-    source_of,
-)
+from rayapp.api.auth import NOTICE_HEADER, Guard, Mark, RouteRule, source_of
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_answer, internal_answer
 from rayapp.api.hebrew_errors import prefers_hebrew, wants_hebrew
@@ -36,39 +26,6 @@ from rayapp.core.settings.model import Settings
 from rayapp.core.token_bucket import TokenBucket
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
-# They keep less, or stop what would keep more.
-FREES = frozenset(
-    {
-        "/api/memory/bulk/archive",
-        "/api/memory/bulk/delete",
-        DATA_CLEAR,
-        "/api/data/compact-database",
-        "/api/memory/cleanup",
-        "/api/memory/ops/reindex/pause",
-        "/api/memory/ops/reindex/cancel",
-        f"{JOB}/pause",
-        f"{JOB}/cancel",
-    }
-)
-# Nothing of theirs reaches the disk.
-STORES_NOTHING = frozenset({"/api/memory/ops/circuit-breaker"})
-
-
-# They take much room, and nobody waits for them in a conversation.
-BULK = frozenset(
-    {
-        "/api/memory/ops/reindex",
-        "/api/memory/ops/reindex/resume",
-        "/api/memory/ops/datagov",
-        f"{JOB}/resume",
-        BOOKS,
-        f"{UPLOAD}/upload",
-        f"{BACKUP}/import",
-        f"{BACKUP}/upload",
-        f"{BACKUP}/import-from",
-        f"{BACKUP}/restore",
-    }
-)
 
 
 def check_room(disk: DiskSpace, method: str, rule: RouteRule) -> None:
@@ -76,10 +33,10 @@ def check_room(disk: DiskSpace, method: str, rule: RouteRule) -> None:
 
     Raises StoreFull: it would store something, and there is no room.
     """
-    if method in READS or rule.scope == "read" or rule.template in STORES_NOTHING:
+    if method in READS or rule.scope == "read" or Mark.NOTHING_KEPT in rule.marks:
         return
-    frees = method == "DELETE" or rule.template in FREES
-    disk.check(frees=frees, bulk=rule.template in BULK)
+    frees = method == "DELETE" or Mark.FREES in rule.marks
+    disk.check(frees=frees, bulk=Mark.BULK in rule.marks)
 
 
 def explained(error: errors.RayappError, disk: DiskSpace) -> errors.RayappError:
@@ -222,7 +179,7 @@ class RequestMiddleware:
             who = await guard.admit(rule, passage.headers, source_of(scope))
             passage.reply.notice = who.notice
             check_room(services.disk, scope["method"], rule)
-            if rule.destroys:
+            if Mark.DESTROYS in rule.marks:
                 await services.holds.check(who.user_id)
             body = await self._body(rule, asgi, passage.headers, services)
             scope[SCOPE_KEY] = Call(services, scope, who, body)
@@ -384,15 +341,19 @@ class _Limits:
         self, services: Services, rule: RouteRule, receive: Receive, reply: _Reply
     ) -> None:
         settings = services.settings
-        self._seconds = settings.stream_limit_s if rule.stream else settings.serve.request_timeout_s
-        reads = rule.scope == "read" and not rule.may_write
+        self._seconds = (
+            settings.stream_limit_s
+            if Mark.STREAM in rule.marks
+            else settings.serve.request_timeout_s
+        )
+        reads = rule.scope == "read" and Mark.MAY_WRITE not in rule.marks
         self._reads = reads or reply.scope["method"] in BODYLESS
         self._receive = receive
         self._reply = reply
         self._timeout = asyncio.timeout(self._seconds)
         self._watcher: asyncio.Task[None] | None = None
         self._gone = False
-        if rule.lasting:
+        if Mark.LASTING in rule.marks:
             reply.on_sent = self._go_on
 
     def _go_on(self) -> None:

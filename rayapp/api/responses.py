@@ -6,8 +6,9 @@ from typing import Any
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from rayapp.api.auth import RULES, Mark
 from rayapp.api.errors import CODES, ERRORS, INTERNAL, PROTOCOL, error_body, in_protocol, row_of
-from rayapp.api.middleware import READS, STORES_NOTHING
+from rayapp.api.middleware import READS
 from rayapp.core import errors as e
 
 JSON, TEXT, HTML = "application/json", "text/plain", "text/html"
@@ -51,7 +52,8 @@ def common_responses(method: str, path: str, *, writes: bool, reads_body: bool) 
     kinds = [*COMMON]
     if writes:
         kinds.append(e.IdempotencyConflict)
-    if method not in READS and path not in STORES_NOTHING:
+    rule = RULES.get((method, path))
+    if method not in READS and not (rule and Mark.NOTHING_KEPT in rule.marks):
         kinds.append(e.StoreFull)
     if reads_body:
         kinds.append(e.TooLarge)

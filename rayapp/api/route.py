@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route as PlainRoute
 from starlette.routing import request_response
 
-from rayapp.api.auth import ROUTE_SCOPES
+from rayapp.api.auth import RULES
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.idempotency import once
 from rayapp.api.json_answer import model_answer
@@ -105,7 +105,8 @@ class Route(APIRoute):
             self.method, path, writes=self.writes, reads_body=self.body is not None
         )
         self.responses = spoken(merged(self.responses, common), path)
-        scope = ROUTE_SCOPES.get((self.method, path))
+        rule = RULES.get((self.method, path))
+        scope = rule.scope if rule else None
         self.description = f"{self.description} Scope: `{scope}`.".strip()
         # FastAPI's own wrapper opens two exit stacks that no dependency here needs.
         self.app = request_response(self.get_route_handler())

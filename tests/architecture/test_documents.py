@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rayapp.api.auth import ROUTE_SCOPES
+from rayapp.api.auth import RULES
 from rayapp.core.settings.load import setting_names
 from rayapp.local.cli.app import app
 
@@ -85,10 +85,10 @@ def test_the_chat_part_of_the_readme_ends_the_stack_before_it_sets_a_model() -> 
 
 
 def test_every_route_in_the_readme_is_served() -> None:
-    paths = {path for _, path in ROUTE_SCOPES}
+    paths = {path for _, path in RULES}
     for method, path in re.findall(r"`(GET|POST) (/api/[^`?]+)", README):
         wanted = re.sub(r"\{[^}]+\}", "{memory_id}", path)
-        assert (method, wanted) in ROUTE_SCOPES, f"{method} {wanted} not in {sorted(paths)}"
+        assert (method, wanted) in RULES, f"{method} {wanted} not in {sorted(paths)}"
 
 
 @pytest.mark.parametrize("text", [README, ARCHITECTURE], ids=["README", "ARCHITECTURE"])

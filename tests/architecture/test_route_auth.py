@@ -6,7 +6,7 @@ from starlette.routing import Mount
 from starlette.routing import Route as PlainRoute
 
 from rayapp.api.app import ROUTES, create_api, guarded
-from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
+from rayapp.api.auth import DOCS_FILES, RULES
 from rayapp.api.middleware import Guarded
 from rayapp.api.route import Route
 from rayapp.core.errors import ConfigError
@@ -15,8 +15,8 @@ from tests.support.harness import Harness
 
 # Starlette adds HEAD to every GET; the guard treats both alike.
 ADDED = {"HEAD"}
-GUARDED = [key for key, scope in ROUTE_SCOPES.items() if scope != "public"]
-PUBLIC = [key for key, scope in ROUTE_SCOPES.items() if scope == "public"]
+GUARDED = [key for key, rule in RULES.items() if rule.scope != "public"]
+PUBLIC = [key for key, rule in RULES.items() if rule.scope == "public"]
 
 
 def served() -> set[tuple[str, str]]:
@@ -31,7 +31,7 @@ def served() -> set[tuple[str, str]]:
 
 
 def test_every_route_has_a_scope_and_every_entry_a_route() -> None:
-    assert served() == ROUTE_SCOPES.keys()
+    assert served() == RULES.keys()
 
 
 def test_what_is_public_is_only_this() -> None:

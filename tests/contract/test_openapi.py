@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from rayapp.api.app import ROUTES, create_api
-from rayapp.api.auth import DOCS_FILES, ROUTE_SCOPES
+from rayapp.api.auth import DOCS_FILES, RULES
 from rayapp.api.errors import CODES, ERRORS
 from rayapp.api.openapi import examples
 from rayapp.wire.bases import ErrorAnswer
@@ -59,7 +59,7 @@ def described(spec: dict[str, Any], name: str) -> dict[str, Any]:
 
 def test_every_route_is_documented(spec: dict[str, Any]) -> None:
     documented = {(method.upper(), path) for path, item in spec["paths"].items() for method in item}
-    assert documented == {key for key in ROUTE_SCOPES if key[1] not in UNDOCUMENTED}
+    assert documented == {key for key in RULES if key[1] not in UNDOCUMENTED}
 
 
 def test_every_reference_resolves(spec: dict[str, Any]) -> None:

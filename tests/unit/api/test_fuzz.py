@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rayapp.api.app import ROUTES
-from rayapp.api.auth import STREAMS
+from rayapp.api.auth import RULES, Mark
 from rayapp.api.services import Services
 from tests.support.examples import examples
 from tests.support.harness import Harness
@@ -32,7 +32,11 @@ VALUES = st.recursive(
 )
 WRITES = [one for one in ROUTES if one.body is not None]
 # A stream goes on for as long as its clock stands still.
-LISTS = [one for one in ROUTES if one.query is not None and (one.method, one.path) not in STREAMS]
+LISTS = [
+    one
+    for one in ROUTES
+    if one.query is not None and Mark.STREAM not in RULES[one.method, one.path].marks
+]
 
 
 def bodies(names: list[str]) -> st.SearchStrategy[Any]:

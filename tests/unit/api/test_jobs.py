@@ -12,7 +12,7 @@ import pytest
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
 from rayapp.api.app import create_api
-from rayapp.api.auth import ROUTE_SCOPES
+from rayapp.api.auth import RULES
 from rayapp.api.routes.jobs import HEARTBEAT_S, LOOK_S, event_id, progress_events, rounds_within
 from rayapp.bulk.model import Job, JobState, Step
 from rayapp.bulk.params import DEFERRED, REINDEX
@@ -26,7 +26,7 @@ from tests.unit.api.test_middleware import Connection
 
 JOBS = "/api/memory/jobs"
 ONE = f"{JOBS}/job-1"
-ADMIN_ROUTES = [key for key in ROUTE_SCOPES if key[1].startswith((JOBS, "/api/memory/ops/"))]
+ADMIN_ROUTES = [key for key in RULES if key[1].startswith((JOBS, "/api/memory/ops/"))]
 
 
 async def test_the_list_is_newest_first_and_can_be_of_one_kind(
@@ -191,7 +191,7 @@ async def test_jobs_and_operations_need_an_admin_key(scopes: set[Scope]) -> None
 
 def test_the_admin_routes_are_all_of_them() -> None:
     assert len(ADMIN_ROUTES) >= 20
-    assert {ROUTE_SCOPES[key] for key in ADMIN_ROUTES} == {"admin"}
+    assert {RULES[key].scope for key in ADMIN_ROUTES} == {"admin"}
 
 
 # --- the stream

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from rayapp.api.app import create_api
-from rayapp.api.auth import DESTROYS, HOLDS, RETENTION, ROUTE_SCOPES
+from rayapp.api.auth import HOLDS, RETENTION, RULES, Mark
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.scope import EVERYTHING, ReadScope
 from rayapp.memory.tiers import Tier
@@ -18,6 +18,7 @@ from tests.support.harness import Harness
 DAYS = {"history_days": 30, "tool_results_days": 2, "conversations_days": 60, "documents_days": 90}
 SURE = {"confirm": "DELETE"}
 ADMIN = {"X-User-Id": "admin"}
+DESTROYING = {key for key, rule in RULES.items() if Mark.DESTROYS in rule.marks}
 # DELETE routes after which nothing is lost, and one that looks at each of its users itself.
 KEEPS = {
     ("DELETE", "/api/auth/session"),
@@ -144,7 +145,7 @@ async def test_nothing_of_a_held_user_goes(api: httpx.AsyncClient, world: Harnes
     await hold(api, "dana")
     assert (await asked(api, "GET", HOLDS))["holds"][0]["user_id"] == "dana"
     assert (await asked(api, "POST", RETENTION, SURE))["limits"][0]["removed"] == 0
-    for method, path in DESTROYS:
+    for method, path in DESTROYING:
         template = path.replace("{target}", "history")
         url = template.format_map(
             dict.fromkeys(("memory_id", "conversation_id", "book_id", "task_id"), name)
@@ -196,5 +197,5 @@ async def test_a_held_session_user_is_not_cleaned_up(
 
 
 def test_every_route_that_deletes_is_known_to_holds() -> None:
-    deletes = {key for key in ROUTE_SCOPES if key[0] == "DELETE"}
-    assert deletes - KEEPS <= DESTROYS
+    deletes = {key for key in RULES if key[0] == "DELETE"}
+    assert deletes - KEEPS <= DESTROYING

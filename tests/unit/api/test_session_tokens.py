@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
 from rayapp.api.app import ROUTES
-from rayapp.api.auth import ROUTE_SCOPES
+from rayapp.api.auth import RULES
 from rayapp.storage.files import kept_secret
 from tests.support.examples import examples
 from tests.support.harness import Harness
@@ -109,7 +109,7 @@ async def test_an_admin_key_makes_tokens_for_any_user_but_none_that_runs_the_ser
     token = made.json()["token"]
     assert made.json()["scopes"] == ["read", "write"]
     assert await service.user_of(token) == "noa"
-    for method, path in (key for key, scope in ROUTE_SCOPES.items() if scope == "admin"):
+    for method, path in (key for key, rule in RULES.items() if rule.scope == "admin"):
         path = path.replace("{", "").replace("}", "")
         assert (await service.ask(token, method, path)).status_code == 403
     window = {"tokens": 8192, "everybody": True}
@@ -128,7 +128,7 @@ async def test_a_token_covers_no_more_than_its_key(service: Service) -> None:
     ):
         assert await service.user_of(token) == "dana"
         for route in ROUTES:
-            if ROUTE_SCOPES[route.method, route.path] == "write":
+            if RULES[route.method, route.path].scope == "write":
                 path = route.path.replace("{", "").replace("}", "")
                 answer = await service.ask(token, route.method, path)
                 assert answer.status_code == 403, route.path

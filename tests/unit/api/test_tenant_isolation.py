@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import ROUTES
-from rayapp.api.auth import MCP, OF_ONE_USER, ROUTE_SCOPES
+from rayapp.api.auth import MCP, RULES
 from rayapp.api.openapi import examples as bodies
 from rayapp.api.route import Route
 from rayapp.assistant.tools.rules.definitions import TOOLS_BY_NAME
@@ -184,10 +184,8 @@ def calls() -> list[Call]:
     """Every route that is about one user, by its example, and every tool over MCP."""
     found: list[Call] = []
     for route in ROUTES:
-        key = route.method, route.path
-        if (
-            ROUTE_SCOPES[key] == "admin" and key not in OF_ONE_USER
-        ) or route.path in OF_THE_SERVICE:
+        rule = RULES[route.method, route.path]
+        if not rule.of_one_user or route.path in OF_THE_SERVICE:
             continue
         row = bodies()[f"{route.method} {route.path}"]
         whole = {"query": {"format": "json"}} if route.path.endswith("/backup/export") else {}

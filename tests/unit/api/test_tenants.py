@@ -8,7 +8,7 @@ import pytest
 
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import ROUTES
-from rayapp.api.auth import OF_ONE_USER, ROUTE_SCOPES
+from rayapp.api.auth import RULES
 from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import org_of, owner_id, owners_of, user_of
 from rayapp.index.records import Projection
@@ -19,11 +19,7 @@ from tests.unit.api.test_auth import keys_settings
 
 TENANTS = "/api/memory/ops/tenants"
 CONFIRM = {"confirm": "DELETE"}
-OF_OPERATORS = [
-    one
-    for one in ROUTES
-    if ROUTE_SCOPES[one.method, one.path] == "admin" and (one.method, one.path) not in OF_ONE_USER
-]
+OF_OPERATORS = [one for one in ROUTES if not RULES[one.method, one.path].of_one_user]
 
 
 class Service:
