@@ -193,11 +193,12 @@ def steps(everything: bool) -> list[Step]:
     python = [sys.executable, "-m"]
     tests = [*python, "pytest", *SAME_EXAMPLES]
     chosen = f"{NEEDS_NOTHING} and not process"
+    types = [*python, "mypy"] if everything else [str(BIN / "dmypy"), "run"]
     fast = [
-        Step("types", [*python, "mypy"], beside=True),
+        Step("types", types, beside=True),
         Step("format", [*python, "ruff", "format", "--check", *SOURCES]),
         Step("lint", [*python, "ruff", "check", *SOURCES]),
-        Step("layers", [str(BIN / "lint-imports")]),
+        Step("layers", [str(BIN / "lint-imports")], beside=True),
         Step("tests", [*tests, *UNUSED, "-m", chosen, "--durations=5", *EVERY_CORE]),
     ]
     if not everything:
@@ -211,8 +212,8 @@ def steps(everything: bool) -> list[Step]:
         Step("processes", [*tests, "-m", processes, *EVERY_CORE]),
         Step("engines", [*tests, "-m", engines, *ENGINE_PER_FILE]),
         Step("running", [*tests, "-m", running, "--durations=10", *TWO_STACKS]),
-        # One after another: they hold a recovery to its time.
-        Step("faults", [*tests, "-m", f"fault{real}", "--durations=10"]),
+        # No more than two at a time: they hold a recovery to its time.
+        Step("faults", [*tests, "-m", f"fault{real}", "--durations=10", *TWO_STACKS]),
     ]
 
 
