@@ -14,6 +14,7 @@ from typing import IO
 from rayapp.core.runtime import Runtime
 from rayapp.memory.bank_capacity import BANK
 from rayapp.memory.ports import MemoryStore
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import WriteScope
 from rayapp.portability.archive import BROKEN, ENCRYPTED, Archive, PartSum
@@ -74,9 +75,15 @@ class ForeignImportService:
         self, scope: WriteScope, origin: Origin, file: IO[bytes], name: str, *, dry_run: bool
     ) -> ForeignReport:
         """Read all, then write; the same file again adds nothing."""
-        room = self.runtime.settings.memory_bank.capacity - await self.items.count(scope.own, BANK)
+        capacity = self.runtime.settings.memory_bank.capacity
+        kept = await self.items.page(scope.own, BANK, ItemQuery(limit=capacity))
         rows = ForeignRows(
-            scope.user_id, origin, self.runtime.clock.now(), limits=self.limits, room=room
+            scope.user_id,
+            origin,
+            self.runtime.clock.now(),
+            limits=self.limits,
+            bank=frozenset(item.memory_id for item in kept.items),
+            capacity=capacity,
         )
         with _Spool() as spool:
             await to_thread(self._read, origin, file, name, rows, spool)

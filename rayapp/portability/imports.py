@@ -87,8 +87,10 @@ class ImportService:
         self, scope: WriteScope, found: Archive, request: ImportRequest
     ) -> tuple[ImportState, bool]:
         """Where to go on; whether an earlier import of this archive was cut short."""
-        before = await self._archive.state(scope.own, found.fingerprint)
-        if before is not None and not before.done and before.merge is request.merge:
+        # Only of the last one: what it wrote another one may have replaced since.
+        before = await self._archive.last_state(scope.own)
+        same = before and (before.archive, before.merge) == (found.fingerprint, request.merge)
+        if before and same and not before.done:
             return before, True
         sizes = await self._archive.sizes(scope.own)
         alone = not any(sizes[one.name].rows for one in found.collections() if one.name in LIVING)

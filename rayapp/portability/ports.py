@@ -238,5 +238,7 @@ class UserArchive(Protocol):
         """All owners of a tenant with a row in any collection of users; how many memories each
         has, tombstones not counted."""
 
-    async def state(self, scope: ReadScope, archive: str) -> ImportState | None: ...
+    async def last_state(self, scope: ReadScope) -> ImportState | None:
+        """Of the import that was begun last."""
+
     async def keep_state(self, scope: WriteScope, state: ImportState) -> None: ...

@@ -236,6 +236,47 @@ class ArchiveContract:
             found = await ask(http, "POST", "/api/memory/search", {"query": "Coffee"})
             assert found["results"][0]["memory_id"] == "m"
 
+    async def test_a_newer_state_that_another_memory_says_by_now_stays_out(
+        self, world: ArchiveWorld
+    ) -> None:
+        async with world.http() as http:
+            await ask(http, "POST", "/api/memory/store", {"text": "Tea", "memory_id": "m"})
+            old = await world.exported()
+            await ask(http, "PATCH", "/api/memory/items/m", {"text": "Coffee"})
+            new = await world.exported()
+            await imported(world, old, merge=Merge.REPLACE)
+            await ask(http, "POST", "/api/memory/store", {"text": "Coffee", "memory_id": "b"})
+            for dry_run in (True, False):
+                found = await imported(world, new, dry_run=dry_run)
+                assert found.counts["memory_items"].same_text == 1
+            assert (await ask(http, "GET", "/api/memory/items/m"))["memory"]["text"] == "Tea"
+
+    async def test_what_broke_off_begins_anew_after_another_import(
+        self, world: ArchiveWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The other one has taken out what the first one wrote."""
+        exports = []
+        async with world.http() as http:
+            for name in "ab":
+                for number in range(3):
+                    said = {"text": f"{name} {number}", "memory_id": f"{name}{number}"}
+                    await ask(http, "POST", "/api/memory/store", said)
+                exports.append(await world.exported())
+                for number in range(3):
+                    await ask(http, "DELETE", f"/api/memory/items/{name}{number}")
+                await world.work()
+        monkeypatch.setattr(imports, "BATCH", 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(world.container.imports, "_budget_s", 0.0)
+            for _ in range(9):
+                await imported(world, exports[0], merge=Merge.REPLACE)
+                if rows_of(await world.exported())["memory_items"]:
+                    break
+        await imported(world, exports[1], merge=Merge.REPLACE)
+        await imported(world, exports[0], merge=Merge.REPLACE)
+        found = rows_of(await world.exported())["memory_items"]
+        assert {row["memory_id"] for row in found} == {"a0", "a1", "a2"}
+
     async def test_an_equal_text_is_not_kept_twice(self, world: ArchiveWorld) -> None:
         async with world.http() as http:
             await ask(http, "POST", "/api/memory/store", {"text": "תה", "memory_id": "a"})

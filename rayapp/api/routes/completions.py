@@ -1,6 +1,7 @@
 """The completions protocol of OpenAI: memory for programs that know nothing of this service."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import orjson
@@ -100,13 +101,14 @@ def _headers(begun: Begun) -> dict[str, str]:
 
 
 async def _events(
-    first: dict[str, Any] | None, chunks: AsyncIterator[dict[str, Any]]
+    first: dict[str, Any] | None, chunks: AsyncGenerator[dict[str, Any]]
 ) -> AsyncIterator[bytes]:
     try:
-        if first is not None:
-            yield _event(first)
-        async for chunk in chunks:
-            yield _event(chunk)
+        async with aclosing(chunks):
+            if first is not None:
+                yield _event(first)
+            async for chunk in chunks:
+                yield _event(chunk)
     except RayappError as error:
         yield _event(in_protocol(error_body(error)))
         return

@@ -127,7 +127,7 @@ async def erase_part(call: CurrentCall, query: InQuery[wire.ErasePartQuery]) -> 
     budget_s = services.user_data.runtime.budget_s
     about = replace(EVERYTHING, subject_ids=(name,))
     deletes: Mapping[Part, Callable[[], Awaitable[object]]] = {
-        Part.CONVERSATION: lambda: services.conversations.delete(scope, name),
+        Part.CONVERSATION: lambda: services.conversations.erase(scope, name),
         Part.DOCUMENT: lambda: services.books.delete(scope, name),
         Part.SUBJECT: lambda: services.user_data.delete(scope, about, budget_s),
         Part.MEMORY: lambda: services.memories.delete(scope, name),

@@ -15,6 +15,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.rules.instructions import own_words
 from rayapp.text.hebrew import STOP_WORDS
 from rayapp.text.normalize import normalize
+from rayapp.text.signature import difference
 from rayapp.text.tokens import tokens
 
 Kind = Literal[
@@ -30,6 +31,8 @@ LONGEST_TEXT = 500
 # Share of the content words that two texts must have in common, either way, to say the same where
 # neither holds the other: one word of five may differ (as for facts that are known already).
 SAME_WORDS = 0.8
+# What the words of two texts may not differ in, however few they are.
+OTHER_FACTS = frozenset({"numbers", "polarity"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +234,8 @@ def meant(
     wanted = _content(words)
     if not wanted:
         return []
-    candidates = list(items)
+    # "Not" and "no" are no content words, and one number of a few words is a fifth of them.
+    candidates = [one for one in items if difference(words, one.text) not in OTHER_FACTS]
     exact = [one for one in candidates if _content(one.text) == wanted]
     if exact:
         return exact

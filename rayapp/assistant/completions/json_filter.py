@@ -156,7 +156,7 @@ def mended_json(text: str) -> str:
     """JSON as it is; broken JSON made whole."""
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         mending = JsonFilter()
         return mending.feed(text) + mending.end()
     return text

@@ -139,9 +139,11 @@ def calls_tools(body: Mapping[str, Any]) -> bool:
     return isinstance(message, Mapping) and bool(message.get("tool_calls"))
 
 
-# What may be the beginning of a comment of marks, with the blanks before it, at the end of a text.
-_OPENING = re.compile(r"\s*(?:<(?:!(?:-(?:-(?:[^>]{0,8})?)?)?)?)?\Z")
-_COMMENT = re.compile(r"\s*<!--[^A-Za-z]{0,8}MEM", re.IGNORECASE)
+# What may be the beginning of a comment of marks, at the end of a text.
+_OPENING = re.compile(r"(?:<(?:!(?:-(?:-(?:[^>]{0,8})?)?)?)?)?\Z")
+_COMMENT = re.compile(r"<!--[^A-Za-z]{0,8}MEM", re.IGNORECASE)
+# So many blanks before one are held back with it: models write them by the thousand.
+MOST_BLANKS = 200
 
 
 class MarkFilter:
@@ -161,7 +163,8 @@ class MarkFilter:
         self._parts.append(text)
         self._held += text
         found = _COMMENT.search(self._held) or _OPENING.search(self._held)
-        end = found.start() if found else len(self._held)
+        begin = found.start() if found else len(self._held)
+        end = max(len(self._held[:begin].rstrip()), begin - MOST_BLANKS)
         shown, self._held = self._held[:end], self._held[end:]
         return shown
 

@@ -4,8 +4,9 @@ For whoever has a client of the completions protocol and nothing else: what is r
 the model, and what was said is learned from, without a call of ours.
 """
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
@@ -64,6 +65,8 @@ class CompletionsService:
     _: KW_ONLY
     table: Mapping[str, ToolRow]
     runtime: Runtime
+    # That nobody waits for: a task without a reference may vanish.
+    _charges: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     @property
     def endpoint(self) -> ChatEndpoint:
@@ -119,20 +122,28 @@ class CompletionsService:
 
     async def stream(
         self, scope: WriteScope, begun: Begun, recorder: Recorder
-    ) -> AsyncIterator[dict[str, Any]]:
+    ) -> AsyncGenerator[dict[str, Any]]:
         """The chunks as the model makes them; the turn is kept when it has ended."""
         asked, tools = begun.asked, rules.callable_tools(begun.body)
         passing = AnswerStream(asked.asks, json_wanted=asked.wants_json, tools=tools)
-        usage: Any = None
-        async with self.endpoint.stream(begun.body) as chunks:
-            async for chunk in chunks:
-                usage = chunk.get("usage") or usage
-                passing.pass_on(chunk)
-                yield chunk
-        said = passing.first.said
-        whole = Message("assistant", said) if said.strip() and not passing.called else None
-        await self._keep(scope, begun, self._own(whole, passing.first.hijacked), recorder)
-        await self._record(scope, begun, usage, said)
+        usage, answered = None, False
+        try:
+            async with self.endpoint.stream(begun.body) as chunks:
+                async for chunk in chunks:
+                    answered = True
+                    usage = chunk.get("usage") or usage
+                    passing.pass_on(chunk)
+                    yield chunk
+            said = passing.first.said
+            whole = Message("assistant", said) if said.strip() and not passing.called else None
+            await self._keep(scope, begun, self._own(whole, passing.first.hijacked), recorder)
+        finally:
+            # What was made is paid, though its reader left before the end, or it broke off.
+            if answered:
+                charge = asyncio.create_task(self._record(scope, begun, usage, passing.first.said))
+                self._charges.add(charge)
+                charge.add_done_callback(self._charges.discard)
+                await asyncio.shield(charge)
 
     async def models(self) -> list[dict[str, Any]]:
         """Those of the endpoint; the one of the settings where it does not say."""

@@ -197,9 +197,13 @@ class ConversationsService:
         Raises InvalidInput, code `conversation_active`: its user is in it.
         """
         creation.check_user(scope.user_id)
-        read = ReadScope(scope.user_id)
-        await self.get(read, conversation_id)
-        await self.check_inactive(read, conversation_id)
+        await self.get(ReadScope(scope.user_id), conversation_id)
+        return await self.erase(scope, conversation_id)
+
+    async def erase(self, scope: WriteScope, conversation_id: str) -> Mapping[str, int]:
+        """The same, also of one of which no turn was kept: memories and receipts may name it."""
+        creation.check_user(scope.user_id)
+        await self.check_inactive(ReadScope(scope.user_id), conversation_id)
         whole = OutcomesOf(conversation_id=conversation_id, whole=True)
         await self.unlearning.outcomes(scope, whole)
         documents = await self._detach(scope, conversation_id)

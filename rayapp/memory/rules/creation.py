@@ -33,7 +33,8 @@ DEFAULT_IMPORTANCE = 0.5
 DEFAULT_CONFIDENCE = 0.8
 MAX_TAGS = 64
 MAX_LABEL_CHARS = 200
-_EXCHANGE = re.compile(r"^\s*User:.*^\s*Assistant:", re.DOTALL | re.MULTILINE)
+_ASKS = re.compile(r"^[^\S\n]*User:", re.MULTILINE)
+_ANSWERS = re.compile(r"^[^\S\n]*Assistant:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,8 @@ def _guard_tier(tier: Tier, text: str, tags: tuple[str, ...], always_inject: boo
 
 def is_raw_exchange(text: str) -> bool:
     """A turn of a conversation as it was stored, not a fact."""
-    return _EXCHANGE.search(text) is not None
+    asks = _ASKS.search(text)
+    return asks is not None and _ANSWERS.search(text, asks.end()) is not None
 
 
 def new_item(

@@ -1,7 +1,7 @@
 """What comes from elsewhere as the rows of an archive, so that it is imported as one. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import Any
@@ -51,11 +51,19 @@ class ForeignRows:
     """
 
     def __init__(
-        self, user_id: str, origin: Origin, now: datetime, *, limits: TextLimits, room: int
+        self,
+        user_id: str,
+        origin: Origin,
+        now: datetime,
+        *,
+        limits: TextLimits,
+        bank: Set[str],
+        capacity: int,
     ) -> None:
+        """`bank`: ids of what is kept in it already."""
         self._user_id, self._origin, self._now = user_id, origin, now
         self._limits = limits
-        self._room = room
+        self._bank, self._room = bank, capacity - len(bank)
         self._ids: set[str] = set()
         self._texts: dict[tuple[Tier, str], str] = {}
         self.counts: Counter[str] = Counter()
@@ -100,16 +108,16 @@ class ForeignRows:
             self.left_out["memory", TWICE] += 1
             return None
         self._texts[item.tier, item.content_hash] = item.memory_id
-        self._room -= item.tier is Tier.MEMORY_BANK
+        self._room -= item.tier is Tier.MEMORY_BANK and item.memory_id not in self._bank
         return item
 
     def _bank_takes(self, new: NewMemory) -> bool:
-        """It keeps facts in a few words, and so many of them."""
+        """It keeps facts in a few words, and so many of them; one that it has it has room for."""
         try:
             check_new(new, self._limits)
         except RayappError:
             return False
-        return self._room > 0
+        return self._room > 0 or new.memory_id in self._bank
 
     def _item(
         self, new: NewMemory, at: datetime | None, changed: datetime | None, place: int = 0

@@ -501,6 +501,11 @@ class Known:
             return InsertResult(inserted=False, existing=by_text, clash="text")
         return None
 
+    def says(self, item: MemoryItem) -> bool:
+        """Whether another active one has the text of an active `item`."""
+        other = self._by_text.get(_text_key(item)) if item.status is Status.ACTIVE else None
+        return other is not None and other.point_id != item.point_id
+
 
 def _text_key(item: MemoryItem) -> tuple[str, str, str, str]:
     return item.user_id, item.tier.value, item.dedup_scope, item.content_hash

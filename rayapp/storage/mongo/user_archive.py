@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pymongo
+from pymongo import DESCENDING
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import OperationFailure
+from pymongo.errors import DuplicateKeyError, OperationFailure
 
 from rayapp.core.errors import Conflict
 from rayapp.core.ids import owners_of
@@ -29,7 +30,7 @@ from rayapp.portability.rules.collections import (
 from rayapp.portability.rules.kinds import Kind, Part
 from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
-from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated, first
+from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.memory_store import Known, insert_new, same_texts
 from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
@@ -181,14 +182,13 @@ class MongoUserArchive:
         for item, doc in zip(items, docs, strict=True):
             old = stored.get(item.point_id)
             if old is None:
-                clash = known.clash_of(item) if item.status is Status.ACTIVE else None
-                counts += PutCounts(added=1) if clash is None else PutCounts(same_text=1)
+                counts += PutCounts(same_text=1) if known.says(item) else PutCounts(added=1)
             else:
-                counts += await self._put_over(old, item, doc, how)
+                counts += await self._put_over(old, item, doc, how, known)
         return counts
 
     async def _put_over(
-        self, old: Document, item: MemoryItem, doc: Document, how: Putting
+        self, old: Document, item: MemoryItem, doc: Document, how: Putting, known: Known
     ) -> PutCounts:
         """A memory in the place of its tombstone, or of an older version of itself."""
         stored = convert.from_document(old)
@@ -196,6 +196,8 @@ class MongoUserArchive:
         older = (stored.version, stored.updated_at) < (item.version, item.updated_at)
         if not dead and not (how.newer and older):
             return PutCounts(present=1)
+        if known.says(item):
+            return PutCounts(same_text=1)
         if not how.dry_run:
             if dead:
                 index = replace(revived(stored, item).index, claim=None)
@@ -208,9 +210,18 @@ class MongoUserArchive:
             ):  # what the graphs know stays, and is due
                 new |= {"contribution": old["contribution"], "follow_up_at": how.at}
             guard = {"_id": old["_id"], "version": old["version"], "index.rev": stored.index.rev}
-            with translated():
-                await self._changes.note([(doc["user_id"], doc["point_id"])])
-                await self._items.replace_one(guard, {**new, "_id": old["_id"]})
+            try:
+                with translated(passing=DuplicateKeyError):
+                    await self._changes.note([(doc["user_id"], doc["point_id"])])
+                    done = await self._items.replace_one(guard, {**new, "_id": old["_id"]})
+            except DuplicateKeyError:  # said meanwhile
+                return PutCounts(same_text=1)
+            if not done.matched_count:  # changed meanwhile
+                with translated():
+                    now = await self._items.find_one({"_id": old["_id"]})
+                if now is None:
+                    return PutCounts(present=1)
+                return await self._put_over(now, item, doc, how, known)
         return PutCounts(added=1) if dead else PutCounts(changed=1)
 
     # --- clearing
@@ -263,8 +274,10 @@ class MongoUserArchive:
 
     # --- how far an import is
 
-    async def state(self, scope: ReadScope, archive: str) -> ImportState | None:
-        return await first(self._imports, {**mine(scope), "archive": archive}, reader(ImportState))
+    async def last_state(self, scope: ReadScope) -> ImportState | None:
+        newest = [("at", DESCENDING)]
+        found = await listed(self._imports, mine(scope), reader(ImportState), sort=newest, limit=1)
+        return found[0] if found else None
 
     async def keep_state(self, scope: WriteScope, state: ImportState) -> None:
         key = {**own(scope), "archive": state.archive}

@@ -289,11 +289,14 @@ class InMemoryUserArchive:
             if org_of(name) == org_id
         }
 
-    async def state(self, scope: ReadScope, archive: str) -> ImportState | None:
-        return self._states.get((checked_user(scope.user_id), archive))
+    async def last_state(self, scope: ReadScope) -> ImportState | None:
+        mine = [one for (user, _), one in self._states.items() if user == scope.user_id]
+        return mine[-1] if mine else None
 
     async def keep_state(self, scope: WriteScope, state: ImportState) -> None:
-        self._states[checked_user(scope.user_id), state.archive] = state
+        key = checked_user(scope.user_id), state.archive
+        self._states.pop(key, None)  # the last one is at the end
+        self._states[key] = state
 
     # --- inside
 
@@ -330,9 +333,10 @@ class InMemoryUserArchive:
         index = convert.index_document(state, pending_since=how.at)
         item = convert.from_document({**doc, "user_id": user_id, "index": index})
         old = self._items._rows.get(item.point_id)
+        other = self._items._same_text(item) if item.status is Status.ACTIVE else None
+        said = other is not None and other.point_id != item.point_id
         if old is None:
-            active = item.status is Status.ACTIVE
-            if active and self._items._same_text(item) is not None:
+            if said:
                 return PutCounts(same_text=1)
             if not how.dry_run:
                 self._items._rows[item.point_id] = self._row(item, doc, how)
@@ -341,6 +345,8 @@ class InMemoryUserArchive:
         older = (old.item.version, old.item.updated_at) < (item.version, item.updated_at)
         if not dead and not (how.newer and older):
             return PutCounts(present=1)
+        if said:
+            return PutCounts(same_text=1)
         if not how.dry_run:
             index_state = (
                 revived(old.item, item).index if dead else requeued(old.item.index, op, how.at)

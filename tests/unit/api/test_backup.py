@@ -176,6 +176,20 @@ async def test_a_certificate_says_what_went_and_what_is_left(world: ArchiveWorld
     assert await other.stores.archive.left(other.reads) == before
 
 
+async def test_a_conversation_of_which_no_turn_was_kept_is_erased_with_what_names_it(
+    world: ArchiveWorld,
+) -> None:
+    asked = {"part": "conversation", "id": "c-9", "confirm": "DELETE"}
+    async with world.http() as http:
+        said = {"text": "Tea", "memory_id": "m", "source": {"conversation_id": "c-9"}}
+        await ask(http, "POST", "/api/memory/store", said)
+        await http.delete("/api/memory/user/part", params=asked)
+        await world.work()
+        done = (await http.delete("/api/memory/user/part", params=asked)).json()
+        assert done["complete"], done
+        assert (await http.get("/api/memory/items/m")).status_code == 404
+
+
 async def test_parts_are_erased_with_certificates_and_nothing_beside(world: ArchiveWorld) -> None:
     await fill(world)
     other = ArchiveWorld(world.container, "noa")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -15,10 +15,13 @@ from openai import AsyncOpenAI
 
 from rayapp.api.app import create_api
 from rayapp.api.hebrew_errors import SENTENCES
+from rayapp.assistant.completions.rules import asked_of
 from rayapp.core.errors import StoreDown
 from rayapp.inference.chat.rules.hijack import fallback_of
+from rayapp.inference.ports import Message
+from rayapp.learning.records import Recorder
 from rayapp.memory.requests import ItemQuery
-from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from tests.support import chat_server as replies
 from tests.support.builders import an_item
@@ -315,6 +318,22 @@ async def test_the_budget_of_a_user_counts_chats() -> None:
         assert total.by_helper["chat"][:2] == (1, 18)
         with pytest.raises(openai.RateLimitError, match="calls of this user are used up"):
             await chat.ask(ASKED)
+
+
+async def test_a_stream_that_its_reader_leaves_or_that_breaks_is_paid() -> None:
+    cut = replace(replies.streamed(SAID), reset=True)
+    async with chat_of(replies.in_turn(cut, replies.streamed(SAID, "More."))) as chat:
+        with pytest.raises(openai.APIError):
+            async for _ in await chat.ask(ASKED, stream=True):
+                pass
+        scope, service = WriteScope("admin"), chat.world.services.completions
+        said = {"role": "user", "content": ASKED}
+        asked = asked_of({"messages": [said]}, [Message("user", ASKED)], "c-2")
+        begun = await service.begin(scope, asked, Recorder())
+        async with aclosing(service.stream(scope, begun, Recorder())) as chunks:
+            await anext(chunks)
+        total = await chat.world.services.models.usage(ADMIN, chat.world.clock.now() - timedelta(1))
+        assert total.by_helper["chat"][0] == 2
 
 
 async def test_what_a_terminal_said_goes_through() -> None:

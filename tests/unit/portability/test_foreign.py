@@ -415,6 +415,15 @@ async def test_what_the_bank_has_no_room_for_goes_to_the_history(tmp_path: Path)
     assert again.report.counts["memory_items"].present == 5
 
 
+async def test_what_the_bank_has_takes_no_room_of_what_is_new(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, memory_bank={"capacity": 10})
+    world = ArchiveWorld(Harness.ready(settings).container, USER)
+    rows = [{"memory": f"Fact number {n}"} for n in range(8)]
+    assert (await take(world, "mem0", made.mem0(rows[:7]))).found == {"memory_bank": 7}
+    later = await take(world, "mem0", made.mem0(rows))
+    assert (later.found, later.report.counts["memory_items"].added) == ({"memory_bank": 8}, 1)
+
+
 async def test_words_that_are_too_long_keep_their_beginning(world: ArchiveWorld) -> None:
     nodes = [
         made.gpt_node("u1", "root", "user", ["Why? " * 50_000]),

@@ -17,6 +17,8 @@ HijackKind = Literal["role_change", "system_tag", "payload"]
 SHORT = 15
 # Characters of an answer that are looked through, from its start and from its end.
 LOOKED_AT = 20_000
+# Of the end of an answer, with the marks behind it; the time grows with its square.
+LONGEST_BOAST = 500
 # Where a hijack may begin; a stream holds back what follows one until its sentence ends.
 OPENERS = (
     "i am now",
@@ -97,7 +99,9 @@ def hijack_of(answer: str, question: str = "") -> HijackKind | None:
         found = "role_change"
     elif _TAG.search(plain):
         found = "system_tag"
-    elif _BOAST.search(said[-LOOKED_AT:]) or (len(said) < SHORT and _SHORT.search(said)):
+    elif _BOAST.search(said, max(0, len(said) - LONGEST_BOAST)) or (
+        len(said) < SHORT and _SHORT.search(said)
+    ):
         found = "payload"
     return None if found is None or _ASKED[found].search(question) else found
 

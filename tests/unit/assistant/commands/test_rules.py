@@ -134,6 +134,12 @@ def test_what_is_taken_back_is_known_as_such(message: str) -> None:
         ("I like tea", ["I like tea", "I like coffee"], ["I like tea"]),
         ("אני גר בחיפה", ["אני גר בחיפה", "דנה עובדת בחיפה"], ["אני גר בחיפה"]),
         ("it", ["anything at all"], []),
+        ("I eat meat", ["I do not eat meat"], []),
+        ("אני אוכל בשר", ["אני לא אוכל בשר"], []),
+        ("I do not eat meat", ["I don't eat meat"], ["I don't eat meat"]),
+        ("I am allergic to peanuts", ["I'm not allergic to peanuts"], []),
+        ("I eat meat", ["I do not eat meat", "I eat meat"], ["I eat meat"]),
+        ("the code of the gate is 4711", ["the code of the gate is 4712"], []),
     ],
 )
 def test_only_what_says_it_is_meant(words: str, texts: Sequence[str], found: Sequence[str]) -> None:

@@ -106,6 +106,11 @@ def test_broken_json_is_mended(text: str, value: Any) -> None:
     assert json.loads(mended_json(text)) == value
 
 
+def test_json_that_is_too_deep_to_be_read_is_whole_too() -> None:
+    deep = mended_json('{"a":' + "[" * 3_000)
+    assert (deep.count("["), deep.count("]")) == (3_000, 3_000)
+
+
 def test_what_is_no_json_stays() -> None:
     assert fed(JsonFilter(), "I cannot do that.") == "I cannot do that."
     assert mended_json("") == ""

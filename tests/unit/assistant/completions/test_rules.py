@@ -124,6 +124,12 @@ def streamed(pieces: list[str]) -> str:
     return shown
 
 
+def test_thousands_of_blanks_go_through() -> None:
+    """Each of them was looked at again for each that followed: a minute for two thousand."""
+    blanks = "\n" * 10_000
+    assert streamed(list(blanks)) == streamed([blanks]) == blanks
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -55,6 +55,11 @@ def test_a_look_alike(question: str, answer: str) -> None:
     assert hijack_of(answer, question) is None
 
 
+@pytest.mark.parametrize(("end", "kind"), [("b", None), ("HACKED!!", "payload")])
+def test_pages_of_blanks_are_read(end: str, kind: str | None) -> None:
+    assert hijack_of("a" + "\n" * 100_000 + end) == kind
+
+
 @given(st.text(max_size=400), st.text(max_size=100))
 def test_any_text_is_read(answer: str, question: str) -> None:
     assert hijack_of(answer, question) in (None, "role_change", "system_tag", "payload")
