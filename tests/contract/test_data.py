@@ -10,7 +10,7 @@ from bson import ObjectId
 from rayapp.admin.ports import DayRow, DayStore, HoldStore, LegalHold
 from rayapp.core.settings.model import GraphSettings
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.portability.rules.collections import LEGACY_BANK
+from rayapp.portability.rules.collections import BY_NAME, LEGACY_BANK
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.graphs import MongoGraphStore
 from rayapp.storage.mongo.housekeeping import MongoHousekeeping
@@ -20,6 +20,8 @@ from rayapp.storage.mongo.operator_rows import MongoDayStore, MongoHoldStore
 from rayapp.storage.mongo.personality import MongoPersonalityStore
 from rayapp.storage.mongo.receipts import MongoReceiptStore
 from rayapp.storage.mongo.sessions import MongoExchangeQueue, MongoSessionStore
+from rayapp.storage.mongo.user_archive import MongoUserArchive
+from rayapp.storage.mongo.user_keys import MongoUserKeys
 from rayapp.storage.mongo.user_rows import NEWEST_HIDDEN, MongoLegacyBank, MongoUserRows
 from tests.support.builders import STORED_AT
 from tests.support.clock import FakeClock
@@ -138,6 +140,20 @@ async def test_old_facts_come_in_the_order_of_their_ids_to_their_user_only(
     assert await bank.total(dana) == 2
     assert await bank.total(ReadScope("omer")) == 0
     assert found[1].fields["createdAt"] < STORED_AT
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", ["userId", "user_id"])
+async def test_old_facts_go_with_their_user_however_they_name_them(
+    database: MongoDatabase, name: str
+) -> None:
+    rows = [{"_id": "a-1", name: "dana", "text": "tea"}, {"_id": "b-1", "userId": "noa"}]
+    await database.collection(LEGACY_BANK).insert_many(rows)
+    archive, dana = MongoUserArchive(database), WriteScope("dana")
+    assert (await archive.left(dana.own))[LEGACY_BANK] == 1
+    assert await MongoUserKeys(database).owners() >= {"dana", "noa"}
+    assert await archive.clear(dana, BY_NAME[LEGACY_BANK], 9) == 1
+    assert await database.count(LEGACY_BANK, {}) == 1
 
 
 @pytest.mark.engine

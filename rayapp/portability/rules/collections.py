@@ -113,7 +113,7 @@ class Collection:
         renewed: fields that an export leaves out, because an import makes them anew.
         restarted: times that an export holds and an import sets to its own: work is due then.
         schema: of its rows, as they stand in an archive; raised when older rows must be changed.
-        owner_field: the field that names the user.
+        owner_fields: the field that names the user, or each of those that may.
         sparse: its rows hold only the fields that were set; others lack none.
         backed_up: a backup of the whole store holds it.
         mapped: its rows may become another user's; others hold ids that belong to one alone.
@@ -130,7 +130,7 @@ class Collection:
     restarted: frozenset[str] = frozenset()
     schema: int = 1
     erasing: Erasing = Erasing.ROWS
-    owner_field: str = "user_id"
+    owner_fields: tuple[str, ...] = ("user_id",)
     sparse: bool = False
     backed_up: bool = True
     mapped: bool = True
@@ -254,7 +254,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection(
         "quarantine",
         erasing=Erasing.POINTS,
-        owner_field="payload.user_id",
+        owner_fields=("payload.user_id",),
         why="points that were taken out of the index; an import makes them anew",
     ),
     Collection("imports", why="how far imports have come"),
@@ -262,7 +262,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection("model_usage", why="the operator's ledger of what models cost"),
     Collection(
         LEGACY_BANK,
-        owner_field="userId",
+        owner_fields=("userId", "user_id"),
         why="the first client's old collection, which moves in by a route of its own",
     ),
     # The last one of users: an erasure counts it after those whose rows a key is made for.

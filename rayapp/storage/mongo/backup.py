@@ -42,24 +42,28 @@ class MongoSnapshot:
 
     async def owned_pages(self, name: str) -> AsyncIterator[list[tuple[str, bytes]]]:
         """Those of a user stand together."""
-        path = BY_NAME[name].owner_field
+        paths = BY_NAME[name].owner_fields
         by_owner = [
             spec.name
             for spec in INDEXES.get(name, ())
-            if spec.keys[0][0] == path and not spec.only and not spec.weights
+            if spec.keys[0][0] == paths[0] and not spec.only and not spec.weights
         ]
-        async for page in self._pages(name, path, hint=by_owner[0] if by_owner else None):
-            yield [(_owner_of(row, path), bytes(row.raw)) for row in page]
+        async for page in self._pages(name, *paths, hint=by_owner[0] if by_owner else None):
+            yield [(_owner_of(row, paths), bytes(row.raw)) for row in page]
 
     async def _pages(
-        self, name: str, order: str, hint: str | None = None
+        self, name: str, *order: str, hint: str | None = None
     ) -> AsyncIterator[list[RawBSONDocument]]:
         rows = self._database.collection(name).with_options(codec_options=RAW)
         page: list[RawBSONDocument] = []
         size = 0
         with translated():
             found = rows.find(
-                {}, sort=[(order, 1)], batch_size=PAGE, session=self._session, hint=hint
+                {},
+                sort=[(path, 1) for path in order],
+                batch_size=PAGE,
+                session=self._session,
+                hint=hint,
             )
             async with found as cursor:
                 async for row in cursor:
@@ -72,12 +76,15 @@ class MongoSnapshot:
             yield page
 
 
-def _owner_of(row: RawBSONDocument, path: str) -> str:
+def _owner_of(row: RawBSONDocument, paths: Sequence[str]) -> str:
     """Empty: nobody."""
-    value: Any = row
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value if isinstance(value, str) else ""
+    for path in paths:
+        value: Any = row
+        for step in path.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if isinstance(value, str):
+            return value
+    return ""
 
 
 class MongoBackups:

@@ -18,7 +18,15 @@ from rayapp.portability.rules.collections import KEPT_IN_RESET, Erasing, of_user
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, mine, of_everybody, others, own
+from rayapp.storage.mongo.predicates import (
+    NOT_DELETED,
+    UNATTACHED,
+    mine,
+    naming,
+    of_everybody,
+    others,
+    own,
+)
 
 # How many memories a user deleted, per tier: deleted rows go with their points, counts stay.
 
@@ -116,7 +124,7 @@ class MongoHousekeeping:
     async def forget_rows(self, user_id: str) -> int:
         owner = own(WriteScope(user_id))["user_id"]
         rows, remove = of_user(Erasing.ROWS, Erasing.POINTS), self._database.remove
-        return sum([await remove(one.name, {one.owner_field: owner}) for one in rows])
+        return sum([await remove(one.name, naming(one, owner)) for one in rows])
 
     async def remove_points(self, point_ids: Sequence[str]) -> int:
         if not point_ids:

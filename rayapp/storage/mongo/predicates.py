@@ -10,6 +10,7 @@ from rayapp.memory.requests import SORT_KEYS, SortKey, SortValue
 from rayapp.memory.rules.filtering import OwnedTiers, bare_words, checked_user, readable
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
+from rayapp.portability.rules.collections import Collection
 
 Predicate = dict[str, Any]
 
@@ -42,6 +43,12 @@ ANY_OF: tuple[tuple[str, str], ...] = (
 def own(scope: WriteScope) -> Predicate:
     """Items that the scope may change."""
     return {"user_id": checked_user(scope.user_id)}
+
+
+def naming(collection: Collection, user: object) -> Predicate:
+    """Rows that name a user, in each of the fields that may."""
+    names: list[Predicate] = [{name: user} for name in collection.owner_fields]
+    return names[0] if len(names) == 1 else {"$or": names}
 
 
 def owned_by(user_ids: Sequence[str]) -> Predicate:

@@ -33,7 +33,7 @@ from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.memory_store import Known, insert_new, same_texts
-from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
+from rayapp.storage.mongo.predicates import NOT_DELETED, mine, naming, own
 from rayapp.storage.mongo.raw_rows import raw_pages
 from rayapp.storage.mongo.rows import reader, to_row
 from rayapp.storage.mongo.user_rows import delete_items
@@ -237,7 +237,7 @@ class MongoUserArchive:
                 return await delete_items(self._database, wanted, at, session, limit)
 
             return await self._database.transaction(delete)
-        where = {collection.owner_field: owner["user_id"]}
+        where = naming(collection, owner["user_id"])
         if collection.name == indexes.NODES:  # nothing is to be taken back from it any more
             added = {**owner, "contribution": {"$ne": None}}
             with translated(), pymongo.timeout(LONG_TIMEOUT_S):
@@ -256,16 +256,16 @@ class MongoUserArchive:
         user_id = mine(scope)["user_id"]
         await self._database.ping()
         count = self._database.count
-        return {one.name: await count(one.name, {one.owner_field: user_id}) for one in ALL_OF_USER}
+        return {one.name: await count(one.name, naming(one, user_id)) for one in ALL_OF_USER}
 
     async def owners(self, org_id: str) -> dict[str, int]:
         await self._database.ping()
         start, end = owners_of(org_id)
         found: dict[str, int] = {}
-        for one in ALL_OF_USER:
-            where = {one.owner_field: {"$gte": start, "$lt": end}}
+        for one, path in ((each, path) for each in ALL_OF_USER for path in each.owner_fields):
+            where = {path: {"$gte": start, "$lt": end}}
             memory = {"$ne": ["$status", Status.DELETED.value]} if one.name == ITEMS else False
-            count = {"_id": f"${one.owner_field}", "memories": {"$sum": {"$cond": [memory, 1, 0]}}}
+            count = {"_id": f"${path}", "memories": {"$sum": {"$cond": [memory, 1, 0]}}}
             steps: list[Document] = [{"$match": where}, {"$group": count}]
             with pymongo.timeout(LONG_TIMEOUT_S):
                 for row in await aggregated(self._database.collection(one.name), steps):

@@ -27,10 +27,11 @@ class MongoUserKeys:
     async def owners(self) -> set[str]:
         found: set[Any] = set()
         for one in SEALED:
-            steps = [{"$group": {"_id": f"${one.owner_field}"}}]
-            with pymongo.timeout(LONG_TIMEOUT_S):
-                users = await aggregated(self._database.collection(one.name), steps)
-            found |= {row["_id"] if isinstance(row["_id"], str) else "" for row in users}
+            for name in one.owner_fields:
+                steps = [{"$group": {"_id": f"${name}"}}]
+                with pymongo.timeout(LONG_TIMEOUT_S):
+                    users = await aggregated(self._database.collection(one.name), steps)
+                found |= {row["_id"] if isinstance(row["_id"], str) else "" for row in users}
         return found
 
     async def all(self) -> list[UserKey]:

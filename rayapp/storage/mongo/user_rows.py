@@ -17,7 +17,7 @@ from rayapp.memory.requests import RowCounts
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.portability.rules.collections import LEGACY_BANK
+from rayapp.portability.rules.collections import BY_NAME, LEGACY_BANK
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document
@@ -25,7 +25,7 @@ from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.housekeeping import Deletions
 from rayapp.storage.mongo.memory_store import revision_document
-from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, chosen, mine, own
+from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, chosen, mine, naming, own
 
 MOVED = "rayappMovedAt"  # a name that the first client does not use
 
@@ -63,9 +63,7 @@ class MongoLegacyBank:
 
 
 def _owned(scope: ReadScope | WriteScope) -> dict[str, Any]:
-    """Old rows call their owner `userId`; a user is named in each of the two branches."""
-    user_id = checked_user(scope.user_id)
-    return {"$or": [{"userId": user_id}, {"user_id": user_id}]}
+    return naming(BY_NAME[LEGACY_BANK], checked_user(scope.user_id))
 
 
 def _plain(doc: dict[str, Any]) -> dict[str, Any]:
