@@ -363,7 +363,7 @@ def _tier_row(count: TierCount) -> dict[str, Any]:
         "archivedCount": count.archived,
         "deletedCount": count.deleted,
         # By the queue: counting the points of a tier would read the engine at every look.
-        "qdrantCount": count.active + count.archived - count.waiting,
+        "qdrantCount": count.indexed,
         "needsReindexCount": count.waiting,
     }
 

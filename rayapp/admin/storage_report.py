@@ -11,7 +11,7 @@ from rayapp.admin.rules import backup_is_late, differences_left
 from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.index.consistency.service import last_report
-from rayapp.index.ports import VectorIndex
+from rayapp.index.ports import ItemScan, VectorIndex
 from rayapp.memory.ports import EventStore, IndexBacklog, MemoryStore
 from rayapp.portability.ports import KeptArchive
 
@@ -25,6 +25,7 @@ class ReportStores(Protocol):
     """What is counted."""
 
     items: MemoryStore
+    scan: ItemScan
     events: EventStore
     housekeeping: ports.Housekeeping
     days: ports.DayStore
@@ -50,15 +51,16 @@ class StorageReport:
 
     async def checks(self) -> list[ports.IntegrityCheck]:
         """Each with the command that repairs it."""
-        backlog, sweep, points, backups = await asyncio.gather(
+        backlog, active, sweep, points, backups = await asyncio.gather(
             self.stores.items.backlog(),
+            self.stores.scan.total(),
             last_report(self.stores.events),
             self._points(),
             self.backups(),
         )
         return [
             *_of_backlog(backlog),
-            _of_index(points, backlog),
+            _of_index(points, active - backlog.pending),
             *_of_sweep(sweep),
             _of_backups(backups, self.runtime.settings.backup.every_h, self.runtime.clock.now()),
         ]
@@ -113,12 +115,12 @@ def _of_backlog(backlog: IndexBacklog) -> list[ports.IntegrityCheck]:
     ]
 
 
-def _of_index(points: int | None, backlog: IndexBacklog) -> ports.IntegrityCheck:
-    """A memory has a point, or one per passage: fewer points than memories say that some are
-    lost."""
+def _of_index(points: int | None, indexed: int) -> ports.IntegrityCheck:
+    """An active memory has a point that counts: fewer points than memories that wait for nothing
+    say that some are lost."""
     if points is None:
         return ports.IntegrityCheck("counts", None, "the index is away", SWEEP)
-    lost = max(0, backlog.synced - points)
+    lost = max(0, indexed - points)
     return ports.IntegrityCheck("counts", lost, "memories more than points", SWEEP)
 
 

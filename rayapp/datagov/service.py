@@ -189,7 +189,8 @@ class DatagovIngest:
         nodes, edges = graph_of(
             made.catalogue, now, datasets=settings.graph_datasets, nodes=settings.graph_nodes
         )
-        rows = await self.shared.put_graph(nodes, edges)
+        # What a refused run would archive, its graph would lose.
+        rows = 0 if gone.refused else await self.shared.put_graph(nodes, edges)
         index = await self._indexed()
         failed = sum(row.failed for row in partitions)
         cut_short = any(made.anomalies.counts[kind] for kind in INCOMPLETE)

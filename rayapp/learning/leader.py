@@ -1,13 +1,16 @@
 """When the owner acts: on tiers at start, on schedule, after exchanges; and its named tasks."""
 
+import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.bulk.ports import Lease, LeaseStore
+from rayapp.core.cancelling import end
 from rayapp.core.errors import Conflict, RayappError
 from rayapp.core.runtime import Clock, Runtime
 from rayapp.learning.outbox import OutboxService
@@ -134,6 +137,23 @@ class MaintenanceService:
             return False
         if self.runtime.disk.full:
             return True
+        # A backup takes longer than the lease: whoever took it would make one as well.
+        renewing = asyncio.create_task(self._renew())
+        try:
+            await self._do_what_is_due()
+        finally:
+            await end(renewing)
+        return True
+
+    async def _renew(self) -> None:
+        """Until it is lost, or ended."""
+        lease_s = self.runtime.settings.promotion.lease_s
+        while self._lease is not None:
+            await asyncio.sleep(lease_s / 3)
+            with suppress(RayappError):  # the store is away: so it is for whoever waits for it
+                self._lease = await self.leases.acquire(OWNER_LEASE, self.runtime.process, lease_s)
+
+    async def _do_what_is_due(self) -> None:
         if self._is_due(self._times.cycle, self.runtime.settings.promotion.interval_s):
             await self._cycle_of_all()
         if self._is_due(self._times.activity, ACTIVITY_S):
@@ -143,7 +163,6 @@ class MaintenanceService:
             await self.outbox.clean(CLEAN_ROWS)
             self._times.clean = self.runtime.clock.monotonic()
         await self._periodic.run_due()
-        return True
 
     async def release(self) -> None:
         """Give the lease back, so that another process takes over at once."""

@@ -68,7 +68,7 @@ class IndexBacklog:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierCount:
     """`deleted`: how many ever were; their rows go with their points. `waiting`: items whose newest
-    state is not in the index yet."""
+    state is not in the index yet. `indexed`: active ones whose newest state is."""
 
     tier: Tier
     active: int = 0
@@ -78,6 +78,7 @@ class TierCount:
     worked: int = 0
     failed: int = 0
     waiting: int = 0
+    indexed: int = 0
 
     @property
     def success_rate(self) -> float:

@@ -1,8 +1,9 @@
 """Where backups and datasets lie: a folder, or any store that fsspec reaches."""
 
+import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,9 +40,11 @@ class FolderBackups:
         unfinished = self._folder / (name + UNFINISHED)
         try:
             with private_file(unfinished) as file:
+                with suppress(OSError):  # of a file system that has no locks
+                    fcntl.flock(file, fcntl.LOCK_EX)
                 yield file
                 synced(file)
-            os.replace(unfinished, self._folder / name)
+                os.replace(unfinished, self._folder / name)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
@@ -50,7 +53,22 @@ class FolderBackups:
         return (self._folder / name).open("rb")
 
     def remove(self, name: str) -> None:
-        (self._folder / name).unlink(missing_ok=True)
+        """But one that another process is writing."""
+        path = self._folder / name
+        if not (name.endswith(UNFINISHED) and _is_written(path)):
+            path.unlink(missing_ok=True)
+
+
+def _is_written(path: Path) -> bool:
+    """A death gives the lock back."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 class UrlBackups:

@@ -85,8 +85,8 @@ _ORDERS = re.compile(
 # What only a frame, a chat transcript or markup writes: a memory that holds it forges one.
 _FRAMES = re.compile(
     r"""
-      </?[a-zA-Z_][\w:-]*[^<>]*> | <!-- | <\| | \|> | \[/?INST\]
-    | (?:^|[.:;!?])\s*(?:system|assistant|user|tool|developer|מערכת|עוזר|משתמש)\s*:
+      </?[a-zA-Z_][^<>]*+> | <!-- | <\| | \|> | \[/?INST\]
+    | (?:^|[.:;!?])[^\S\n]*+(?:system|assistant|user|tool|developer|מערכת|עוזר|משתמש)\s*:
     | [═]{2,} | ^[^\S\n]*+\#{1,6}\s | ``` | \[\d+\]\s*\[\w+:
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,

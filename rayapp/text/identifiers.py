@@ -94,7 +94,7 @@ def _names_one(word: str) -> bool:
     if "@" in word or "_" in word.strip("_"):
         return True
     parts = [part for part in _JOINTS.split(word) if part]
-    numbers = [part for part in parts if part.isdigit()]
+    numbers = [part for part in parts if part.isdecimal()]
     if len(numbers) == len(parts):
         return len(parts) >= NUMBER_GROUPS or any(
             len(part) >= ALONE or (len(parts) == 1 and _is_no_year(part)) for part in parts
@@ -116,7 +116,7 @@ def _is_no_year(number: str) -> bool:
 def _is_key(part: str) -> bool:
     """Letters and digits in one: enough digits, or more than one change between the two."""
     runs = _RUNS.findall(part)
-    digits = sum(len(run) for run in runs if run.isdigit())
+    digits = sum(len(run) for run in runs if run.isdecimal())
     if not digits or len(runs) == 1 or _QUANTITY.fullmatch(part):
         return False
     return digits >= AFTER_LETTERS or (len(runs) > 2 and len(part) >= KEY_LENGTH)

@@ -30,6 +30,11 @@ class Slot:
     value: str
 
 
+# Who they are a sentence alone does not say: what it says replaces nobody's fact.
+NOBODY_EN = ("he", "she", "it", "they", "we", "you", "this", "that", "who")
+NOBODY_HE = ("הוא", "היא", "הם", "הן", "זה", "זאת", "זו", "אנחנו", "אתה", "את", "כולם")
+SOMEBODY = ("someone", "somebody", "everyone", "everybody", "מישהו", "מישהי")
+NOBODY = frozenset((*NOBODY_EN, *NOBODY_HE, *SOMEBODY))
 _ME = frozenset(("i", "me", "my", "user", "the user", "אני", "שלי", "לי", "המשתמש", "המשתמשת"))
 # Of these a person or a thing has one at a time.
 _NOUNS_EN = (
@@ -126,6 +131,8 @@ def slot_of(text: str) -> Slot | None:
             return None
         groups = found.groupdict()
         who = groups.get("who") or ME
+        if who.split()[0] in NOBODY:
+            return None
         return Slot(_subject(who), _name(name or groups["thing"]), canonical(value))
     return None
 

@@ -5,6 +5,7 @@ import datetime
 import io
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import python_calamine as calamine
 
@@ -19,6 +20,8 @@ from rayapp.documents.rules.tables import table_blocks
 DELIMITERS = ",;\t|"
 # Lines that say which of them it is.
 SAMPLE_LINES = 50
+# Whole numbers below it are themselves in a cell.
+EXACT = 2**53
 # Of one value; without it the library refuses what is longer than 131,072 characters.
 MAX_VALUE = 10_000_000
 
@@ -58,7 +61,9 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):
-        return f"{value:.15g}"
+        # A number of an order has 16 digits, all of which the cell holds.
+        whole = value.is_integer() and abs(value) < EXACT
+        return str(int(value)) if whole else f"{value:.15g}"
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         return value.date().isoformat()
     if isinstance(value, datetime.datetime):
@@ -72,10 +77,11 @@ def _values(text: str, kind: Kind) -> Iterator[list[str]]:
     first, _, rest = text.partition("\n")
     if first.strip().lower().startswith("sep=") and len(first.strip()) == len("sep=,"):
         delimiter, text = first.strip()[-1], rest
-    lines = text.splitlines(keepends=True)
-    delimiter = delimiter or _delimiter(lines[:SAMPLE_LINES])
+    # Not `splitlines`: what else it takes for the end of a line stands within values.
+    sample = list(islice(io.StringIO(text, newline=""), SAMPLE_LINES))
+    delimiter = delimiter or _delimiter(sample)
     try:
-        yield from csv.reader(lines, delimiter=delimiter)
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     except csv.Error as error:
         raise broken() from error
 

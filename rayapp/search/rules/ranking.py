@@ -2,9 +2,10 @@
 share it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from rayapp.graphs.records import ContentNode, GraphPriors
@@ -17,6 +18,7 @@ from rayapp.search.requests import ScoreSummary, SortMode
 from rayapp.search.rules.fusion import Candidate, DenseRetriever, Fused, fuse
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.rules.turns import with_turns
+from rayapp.text.concepts import MAX_READ_CHARS
 from rayapp.text.normalize import normalize
 from rayapp.text.passage import Passage
 from rayapp.text.passages import is_whole, passage_at
@@ -278,9 +280,14 @@ def _carries(item: MemoryItem, node: ContentNode) -> bool:
     label = normalize(node.label).casefold()
     if any(normalize(name).casefold() == label for name in (*item.tags, *item.entities)):
         return True
-    words = {token.text for token in tokens(normalize(item.text))}
     wanted = {token.text for token in tokens(label)}
-    return bool(wanted) and wanted <= words
+    return bool(wanted) and wanted <= _words_of(item.text)
+
+
+@lru_cache(maxsize=1)  # an item is asked about one node after the other
+def _words_of(text: str) -> Set[str]:
+    """As far as the graph read it."""
+    return {token.text for token in tokens(normalize(text[:MAX_READ_CHARS]))}
 
 
 # memory_bank quality in ranking, and the cap over all multipliers (decision 0002).

@@ -65,13 +65,15 @@ class ItemCounts:
         self, scope: ReadScope | None, tier: Tier | None = None
     ) -> list[TierCount]:
         """What is there by tier and status, and how much was ever deleted: reads every row."""
+        active = {"$eq": ["$status", Status.ACTIVE.value]}
         sums: Document = {
-            "active": {"$sum": {"$cond": [{"$eq": ["$status", Status.ACTIVE.value]}, 1, 0]}},
+            "active": {"$sum": {"$cond": [active, 1, 0]}},
             "archived": {"$sum": {"$cond": [{"$eq": ["$status", Status.ARCHIVED.value]}, 1, 0]}},
             "uses_total": {"$sum": "$stats.uses"},
             "worked": {"$sum": "$stats.worked_count"},
             "failed": {"$sum": "$stats.failed_count"},
             "waiting": {"$sum": {"$cond": [UNSYNCED, 1, 0]}},
+            "indexed": {"$sum": {"$cond": [{"$and": [active, {"$not": [UNSYNCED]}]}, 1, 0]}},
         }
         match: Document = {} if scope is None else {**visible(scope), **UNATTACHED}
         match |= NOT_DELETED if tier is None else {**NOT_DELETED, "tier": tier.value}

@@ -322,4 +322,7 @@ def _tier_count(tier: Tier, items: list[MemoryItem], deleted_ever: int) -> TierC
         worked=total(lambda item: item.stats.worked_count),
         failed=total(lambda item: item.stats.failed_count),
         waiting=total(lambda item: item.index.sync_state is not SyncState.SYNCED),
+        indexed=total(
+            lambda item: item.status is Status.ACTIVE and item.index.sync_state is SyncState.SYNCED
+        ),
     )

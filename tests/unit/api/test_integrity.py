@@ -13,6 +13,7 @@ from rayapp.container.leader_tasks import daily_task
 from rayapp.core.errors import IndexDown
 from rayapp.index.records import Projection
 from rayapp.memory.item import IndexState, SyncState
+from rayapp.memory.scope import WriteScope
 from tests.support.builders import STORED_AT, an_item
 from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
@@ -72,6 +73,17 @@ async def test_what_is_lost_is_counted(api: httpx.AsyncClient, world: Harness) -
     world.index.error = IndexDown("The index is away.")
     found = await checks(api)
     assert (found["counts"]["found"], found["all"]["degraded"]) == (None, ["vector_index"])
+
+
+async def test_an_archived_memory_owes_no_point(api: httpx.AsyncClient, world: Harness) -> None:
+    await world.store("Dana lives in Haifa", user="dana")
+    await world.store("Dana likes tea", user="dana", memory_id="old")
+    await world.indexed()
+    await world.services.memories.archive(WriteScope("dana"), "old")
+    await world.indexed()
+    assert (await checks(api))["counts"]["found"] == 0
+    tiers = (await api.get("/api/memory/diagnostics")).json()["by_tier"]
+    assert sum(row["qdrantCount"] for row in tiers) == await world.index.count() == 1
 
 
 async def test_a_day_has_one_row_that_is_kept_anew(api: httpx.AsyncClient, world: Harness) -> None:

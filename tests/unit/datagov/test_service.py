@@ -180,6 +180,7 @@ async def test_a_source_that_came_back_much_smaller_retires_nothing(rig: Rig) ->
     assert second.report["kept_although_gone"] == 14
     assert "3 of 10 dataset" in second.report["retire_refused"]
     assert f"datagov_dataset_{have[9].dataset_id}" in await rig.texts()
+    assert second.report["graph"]["written"] == 0
 
 
 async def test_a_source_that_was_cut_short_is_no_success(rig: Rig) -> None:

@@ -85,6 +85,12 @@ async def test_a_title_above_the_names_and_numbers_without_names() -> None:
     ]  # fmt: skip
 
 
+async def test_a_long_number_of_a_sheet_keeps_its_digits() -> None:
+    sheets = {"one": [["order", "price"], ["4580123412341234", "4.5"]]}
+    found = await read_document(files.xlsx_of(sheets), "a.xlsx", LIMITS)
+    assert shown(found)[-1] == (T, "order: 4580123412341234; price: 4.5")
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1255", "utf-16"])
 async def test_csv(delimiter: str, encoding: str) -> None:
@@ -94,6 +100,14 @@ async def test_csv(delimiter: str, encoding: str) -> None:
     )
     found = await read_document(text.encode(encoding), "a.csv", LIMITS)
     assert shown(found) == TABLE
+
+
+async def test_what_ends_no_line_of_a_table_stands_in_its_value() -> None:
+    text = "name,city,phone\nDana,Tel\u2028Aviv,050\n"
+    found = await read_document(text.encode(), "a.csv", LIMITS)
+    (row,) = [said for _, said in shown(found)]
+    assert row.startswith("name: Dana; city: Tel")
+    assert row.endswith("phone: 050")
 
 
 async def test_tsv_and_formulas_are_data() -> None:

@@ -1,5 +1,6 @@
 """When the owner acts: at start, on schedule, after a user's exchanges, and only one of many."""
 
+import asyncio
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,13 @@ from rayapp.container import bootstrap
 from rayapp.core.errors import Conflict, StoreDown
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.load import load_settings
-from rayapp.learning.leader import ACTIVITY_S, CLEAN_S, MaintenanceService
+from rayapp.learning.leader import (
+    ACTIVITY_S,
+    CLEAN_S,
+    MaintenanceService,
+    PeriodicTask,
+    PeriodicTasks,
+)
 from rayapp.learning.records import PromotionReport
 from rayapp.learning.rules.promotion import OWNER_LEASE, Activity, cycle_due
 from tests.support.clock import FakeClock
@@ -190,3 +197,21 @@ async def test_a_cycle_that_failed_is_tried_again_soon(owner: Owner) -> None:
     owner.promotion.error = None
     assert await owner.service.act()
     assert owner.promotion.cycles == [None, None]
+
+
+async def test_a_task_that_takes_longer_than_the_lease_has_one_owner(
+    clock: FakeClock, leases: InMemoryLeaseStore
+) -> None:
+    owner, other = Owner(clock, leases), Owner(clock, leases)
+    owner.service.runtime.settings.promotion.__dict__["lease_s"] = 1.2
+
+    async def backup() -> None:
+        for _ in range(2):
+            clock.advance(1.0)
+            await asyncio.sleep(0.5)
+            assert not await other.service.act()
+
+    task = PeriodicTask(name="backup", every_s=60.0, first_s=0.0, run=backup)
+    owner.service._periodic = PeriodicTasks([task], clock)
+    assert await owner.service.act()
+    assert not other.promotion.cycles

@@ -262,6 +262,15 @@ def test_keys_that_are_none_are_said_in_one_sentence(tmp_path: Path) -> None:
     assert (tmp_path / "key").stat().st_mode & 0o077 == 0
 
 
+def test_a_backup_that_is_being_written_is_left_alone(clock: FakeClock, tmp_path: Path) -> None:
+    name = "rayapp-backup-2026-01-10T00-00-00-000000Z.zip"
+    files = FolderBackups(tmp_path)
+    with files.writing(name) as file:
+        file.write(b"going on")
+        BackupService(InMemoryBackups(), files, clock, BackupKeys()).cleanup(7)
+    assert files.listed() == [(name, 8)]
+
+
 async def test_memory_stays_flat_while_a_large_backup_is_encrypted(
     clock: FakeClock, tmp_path: Path
 ) -> None:

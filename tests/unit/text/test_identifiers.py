@@ -76,3 +76,8 @@ def test_a_pasted_log_names_only_so_many() -> None:
     rng = random.Random(3)
     names = " ".join(f"{rng.getrandbits(64):016x}" for _ in range(200))
     assert len(identifiers_in(names)) == MOST
+
+
+@pytest.mark.parametrize("text", ["חדר 5 ፩፪፫፬", "a_b ❶❷❸❹", "5 ⓵⓶⓷⓸"])
+def test_signs_that_are_no_decimal_digits_are_read(text: str) -> None:
+    assert len(identifiers_in(text)) <= MOST
