@@ -8,6 +8,7 @@ import re
 import sys
 import uuid
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,9 @@ class RayJobLauncher:
     def __init__(self, settings: Settings, *, package: str = "jobs") -> None:
         self._settings, self._package = settings, package
         self._client: JobSubmissionClient | None = None
+        # Its own: Ray's client waits without a limit for a dashboard that hangs, and would take one
+        # thread after the other from all that the process does beside its loop.
+        self._threads = ThreadPoolExecutor(1, "job-launch")
 
     async def launch(self, job: Job) -> str:
         """A cluster that answers too late may start the driver all the same: the store of the
@@ -46,7 +50,8 @@ class RayJobLauncher:
             raise InvalidInput(f"{job.kind!r} is no kind of job: use letters and underscores.")
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                return await asyncio.to_thread(self._submit, job)
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._threads, self._submit, job)
         except TimeoutError:
             raise _down(f"no answer within {TIMEOUT_S:.0f} s") from None
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:

@@ -1,6 +1,7 @@
 """How the driver of a stored job is started: what Ray is told, and what is said when it refuses."""
 
 import sys
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,17 @@ def test_no_setting_that_may_hold_a_secret_is_told(settings: Settings) -> None:
     assert {"mongo__uri", "redis__url", "qdrant__api_key"} <= set(names)
     env = {f"RAYAPP_{name.upper()}": "secret" for name in names}
     assert "secret" not in job_environment(settings, env).values()
+
+
+async def test_a_dashboard_that_hangs_keeps_one_thread(
+    client: type[Client], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(client, "submit_job", lambda *_, **__: answered.wait())
+    monkeypatch.setattr(job_launcher, "TIMEOUT_S", 0.01)
+    before, launcher = threading.active_count(), RayJobLauncher(settings)
+    for _ in range(5):
+        with pytest.raises(JobsDown):
+            await launcher.launch(JOB)
+    assert threading.active_count() <= before + 1
+    answered.set()
