@@ -263,7 +263,9 @@ class HooksService:
         limit = self.runtime.settings.http.text_limit_chars
         text, truncated = rules.stored_text(turn, injected, limit)
         new = self._memory(scope, request, turn, text, receipt)
-        memory_id, duplicate = await self._store(scope, new, replaces=before is not None)
+        # Where another memory had its words, the turn has none of its own yet.
+        own = before is not None and before.memory_id == new.memory_id
+        memory_id, duplicate = await self._store(scope, new, replaces=own)
         marks = await self._attribute(scope, request, receipt)
         scored = marks.scored or turn.scored_itself(owed_before=owed_before(session, receipt))
         required = not turn.trivial and not scored

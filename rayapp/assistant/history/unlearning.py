@@ -13,8 +13,8 @@ from rayapp.core import errors
 from rayapp.core.runtime import Clock
 from rayapp.learning.ports import OutcomesOf, OutcomeStore
 from rayapp.learning.records import OutcomeEvent
-from rayapp.learning.rules.promotion import event_id
-from rayapp.memory.item import ChangeType, MemoryItem
+from rayapp.learning.rules.promotion import OWN_REASONS, event_id
+from rayapp.memory.item import ChangeType, MemoryItem, Status
 from rayapp.memory.ports import EventStore, MemoryStore, UserRows
 from rayapp.memory.requests import ItemQuery, MemoryEdit
 from rayapp.memory.rules.creation import restored
@@ -124,14 +124,19 @@ class Unlearning:
                 continue  # another memory says the same, or it went meanwhile
 
     async def _reopen(self, scope: WriteScope, gone: Sequence[MemoryItem]) -> None:
-        """What these had taken the place of is current again."""
+        """What these had taken the place of is current again, but what a person put away."""
         for one in gone:
             old = await self.items.get(scope.own, one.supersedes) if one.supersedes else None
-            if old is not None and old.superseded_by == one.memory_id:
-                try:
+            if old is None or old.superseded_by != one.memory_id:
+                continue
+            if old.status is not Status.ACTIVE and old.archived_reason not in OWN_REASONS:
+                continue
+            try:
+                back = await self.memories.restore(scope, old.memory_id)
+                if back.superseded_by == one.memory_id:  # it was archived as well
                     await self.memories.restore(scope, old.memory_id)
-                except errors.Conflict:
-                    continue  # a full bank, or a text that another memory has by now
+            except errors.Conflict:
+                continue  # a full bank, or a text that another memory has by now
 
     async def _additions(
         self, scope: WriteScope, conversation_id: str, message_id: str | None

@@ -19,7 +19,7 @@ from rayapp.assistant.tool_results.rules import (
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.inference.ports import ModelPort, ModelQuestion, prompt_language
-from rayapp.learning.rules.promotion import EXPIRED
+from rayapp.learning.rules.promotion import OWN_REASONS
 from rayapp.memory.item import MemoryItem, SourceType, Status
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import ItemQuery, MemoryEdit, NewMemory
@@ -38,9 +38,6 @@ SUMMARY_FROM_CHARS = 2_000
 MAX_SUMMARY_CHARS = 1_000
 # Summaries in work per process; a result beyond them goes without one.
 MAX_SUMMARIES = 8
-
-# Why the service itself archives: a full conversation, the end of a lifetime.
-OWN_REASONS = frozenset({"capacity", EXPIRED})
 
 Summarise = Callable[[WriteScope, str], Awaitable[str | None]]
 

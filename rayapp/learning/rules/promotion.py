@@ -68,6 +68,8 @@ YOUNG_GARBAGE_SCORE = 0.1  # the same while young
 YOUNG = timedelta(days=7)  # since it was stored
 
 EXPIRED = "expired"
+# Why the service itself archives: a full bank or conversation, the end of a lifetime.
+OWN_REASONS = frozenset({"capacity", EXPIRED})
 # Our own uuid5 namespace for the ids of events.
 EVENT_NAMESPACE = uuid.UUID("0c1c0a1e-6a5b-5c1d-9f0e-5f7e3b1a9d42")
 

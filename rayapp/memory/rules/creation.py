@@ -248,12 +248,13 @@ def archived(item: MemoryItem, reason: str | None, now: datetime) -> MemoryItem:
 
 
 def restored(item: MemoryItem, now: datetime) -> MemoryItem:
-    """Back to active, with a fresh lifetime in its tier."""
+    """Back to active, with a fresh lifetime in its tier: what it has shown there counts anew."""
     return touch(
         item,
         IndexOp.VECTOR,
         now,
         status=Status.ACTIVE,
+        stats=replace(item.stats, tier_uses=0, tier_success=0.0),
         archived_at=None,
         archived_reason=None,
         tier_entered_at=now,

@@ -6,12 +6,14 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.item import Source, Status
+from rayapp.memory.requests import NewMemory
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
 
 LIST = "/api/memory/conversations"
-ADMIN = ReadScope("admin")
+ADMIN, WRITES = ReadScope("admin"), WriteScope("admin")
 
 
 async def said(
@@ -358,6 +360,35 @@ async def test_a_regenerated_answer_takes_the_place_of_its_turn(knowing: Harness
         assert "Eilat" in kept.text
         versions = await knowing.services.memories.versions(ADMIN, first["memory_id"])
         assert "since May" in versions[0].text
+
+
+async def test_an_answer_anew_of_a_turn_that_another_one_had_said_is_a_memory(
+    world: Harness,
+) -> None:
+    async with client_of(world.services) as api:
+        shared = [(await said(api, name, "m-1"))["stored"]["memory_id"] for name in ("c-1", "c-2")]
+        assert shared[0] == shared[1]
+        again = (await said(api, "c-2", "m-1", answer="She moved to Eilat last month."))["stored"]
+        assert (again["replaced"], again["duplicate"]) == (True, False)
+        kept = await world.services.memories.get(ADMIN, again["memory_id"])
+        assert "Eilat" in kept.text
+        assert "Eilat" not in (await world.services.memories.get(ADMIN, shared[0])).text
+
+
+@pytest.mark.parametrize(("reason", "current"), [("capacity", True), ("user_action", False)])
+async def test_what_a_deleted_fact_had_replaced_is_current_unless_a_person_put_it_away(
+    world: Harness, reason: str, current: bool
+) -> None:
+    await world.store("Dana lives in Haifa", user="admin", memory_id="old")
+    source = Source(conversation_id="c-1")
+    new = NewMemory(text="Dana lives in Eilat", memory_id="new", supersedes="old", source=source)
+    await world.services.memories.store(WRITES, new)
+    await world.services.memories.archive(WRITES, "old", reason=reason)
+    async with client_of(world.services) as api:
+        await said(api, "c-1", "m-1")
+        assert (await api.delete(f"{LIST}/c-1")).status_code == 200
+    old = await world.services.memories.get(ADMIN, "old")
+    assert (old.status is Status.ACTIVE, old.superseded_by is None) == (current, current)
 
 
 async def test_the_same_words_again_change_nothing(knowing: Harness) -> None:

@@ -10,6 +10,7 @@ from rayapp.learning.records import OutcomeEvent, Withdrawn
 from rayapp.learning.rules.outcomes import MIN_TTL, apply_outcome
 from rayapp.learning.rules.verdicts import Taking, movement, standing, taken_back, withdrawing
 from rayapp.memory.item import MemoryItem, Outcome, Stats
+from rayapp.memory.rules.creation import restored
 from rayapp.memory.tiers import Tier
 from tests.support.builders import STORED_AT, an_item, applied_to
 
@@ -114,3 +115,11 @@ def test_what_was_withdrawn_before_the_graphs_counted_is_never_counted() -> None
     assert (whole.counted, owes) == (None, False)
     counted, owes = withdrawing(part, Withdrawn(documents=("book",)), owes=False)
     assert (counted.counted, owes) == (part.withdrawn, True)
+
+
+def test_what_came_back_has_shown_nothing_in_its_tier() -> None:
+    """Or a verdict that is taken back after it would leave what it had added."""
+    item, taking = given_verdict(an_item_at(0.5), Outcome.WORKED, AT, None)
+    back = restored(item, AT + timedelta(hours=1))
+    after = taken_back(back, (taking,), AT + timedelta(hours=2))
+    assert (after.stats.tier_uses, after.stats.tier_success) == (0, 0.0)
