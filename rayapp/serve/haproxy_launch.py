@@ -99,14 +99,34 @@ def prepare_file(path: Path, answer: Path) -> None:
     replace(path, config)
 
 
-def taking_over(arguments: list[str], path: Path) -> list[str]:
-    """The arguments, and those that make a HAProxy give way that Ray's manager does not know."""
-    folder = newest(path.parent.parent)
-    other = None if "-sf" in arguments or folder is None else read_record(folder)
-    if folder is None or other is None or not alive(other.pid, other.started):
+def taking_over(arguments: list[str], path: Path, binary: str) -> list[str]:
+    """The arguments, and those that make every other HAProxy of this stack give way: one that
+    Ray's manager does not know keeps the ports for ever, and no later one could start."""
+    others = [] if "-sf" in arguments else living(path.parent.parent, binary)
+    if not others:
         return arguments
-    socket = folder / SOCKET
-    return [*arguments, "-sf", str(other.pid), *(["-x", str(socket)] if socket.exists() else [])]
+    sockets = [config.with_name(SOCKET) for _, config in others]
+    fetched = next((["-x", str(socket)] for socket in sockets if socket.exists()), [])
+    return [*arguments, "-sf", *(str(pid) for pid, _ in others), *fetched]
+
+
+def living(folder: Path, binary: str) -> list[tuple[int, Path]]:
+    """The HAProxies of this stack, the youngest first: pid and configuration.
+
+    Asked of the system: a record is lost with its folder, or written over by one that then
+    failed to start.
+    """
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            program, *words = (entry / "cmdline").read_text(errors="replace").split("\0")
+        except OSError:  # it has ended
+            continue
+        config = Path(words[words.index("-f") + 1]) if program == binary and "-f" in words else None
+        pid = int(entry.name)
+        if config is not None and config.parent.parent == folder and (ticks := started_at(pid)):
+            found.append((int(ticks), pid, config))
+    return [(pid, config) for _, pid, config in sorted(found, reverse=True)]
 
 
 def newest(folder: Path) -> Path | None:
@@ -155,7 +175,7 @@ def main(argv: list[str]) -> None:
     try:
         path = Path(arguments[arguments.index("-f") + 1])
         prepare_file(path, Path(answer))
-        arguments = taking_over(arguments, path)
+        arguments = taking_over(arguments, path, binary)
         write_record(path.parent)
     except (OSError, ValueError, IndexError) as error:
         print(f"rayapp: {type(error).__name__}: {error}", file=sys.stderr, flush=True)

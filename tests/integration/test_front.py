@@ -61,6 +61,7 @@ class Proxy:
             is_head=True,
         )
         self.api = HAProxyApi(config, config_file_path=str(self.folder / CONFIG))
+        self.command = [str(self.front.launcher), "-db", "-f", str(self.folder / CONFIG), "-dR"]
         self.managers: list[subprocess.Popen[bytes]] = []
 
     def written(self, backend_port: int | None = None) -> None:
@@ -74,9 +75,10 @@ class Proxy:
 
     def manager(self) -> subprocess.Popen[bytes]:
         """A process that starts HAProxy; returns when that answers."""
-        command = [str(self.front.launcher), "-db", "-f", str(self.folder / CONFIG), "-dR"]
         manager = subprocess.Popen(
-            [sys.executable, "-c", MANAGER, *command], stdin=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-c", MANAGER, *self.command],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
         )
         self.managers.append(manager)
         until(lambda: self.record().parent == manager.pid and self.answers())
@@ -224,6 +226,33 @@ def test_while_ray_starts_again_there_is_an_answer(proxy: Proxy, backend: int) -
     assert is_served("127.0.0.1", proxy.port, "/healthz", 5.0)
     until(lambda: not haproxy_launch.started_at(pid))
     assert proxy.front.look() is None, "the one that gave way is not missed"
+
+
+def test_after_a_start_that_failed_the_next_one_takes_over(proxy: Proxy, backend: int) -> None:
+    """Its record was written over: the HAProxy that stands in kept the port for ever."""
+    proxy.front.wait_for_ray("127.0.0.1", proxy.port)
+    until(proxy.answers)
+    proxy.written(backend)
+    with socket.create_server(("", proxy.api.cfg.metrics_port)):
+        failing = subprocess.run(proxy.command, capture_output=True, text=True)
+    assert "cannot bind" in failing.stderr
+    pid = proxy.front.wait_for_ray("127.0.0.1", proxy.port)
+    proxy.manager()
+    until(lambda: httpx.get(f"{proxy.url}/x").status_code == 200)
+    until(lambda: not haproxy_launch.started_at(pid))
+
+
+def test_one_whose_folder_is_gone_gives_way(proxy: Proxy, backend: int) -> None:
+    """Every start of Ray clears the folders of the last one."""
+    proxy.written(backend)
+    proxy.manager()
+    first = proxy.record()
+    proxy.front.write()
+    proxy.folder.mkdir()
+    proxy.written(backend)
+    proxy.manager()
+    until(lambda: not haproxy_launch.alive(first.pid, first.started))
+    until(lambda: httpx.get(f"{proxy.url}/x").status_code == 200)
 
 
 def test_what_stands_in_ends_with_the_stack(proxy: Proxy) -> None:

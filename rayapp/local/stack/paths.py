@@ -188,19 +188,22 @@ class PortBook:
     def take(self, names: Sequence[str], *, width: int = 1) -> None:
         """Give each name a port: its old one while that is free, else a new one.
 
-        `width`: ports in a row that must be untaken by this stack, from the one returned on. Raises
-        ConfigError: no port is free.
+        `width`: ports in a row that must be free, from the one returned on. Raises ConfigError: no
+        port is.
         """
+        before = dict(self.ports)
         for name in names:
             old = self.ports.get(name)
             if old is None or not is_free(old):
                 self.ports[name] = self._find(width)
-        write_private(self._path, json.dumps(self.ports, indent=1, sort_keys=True))
+        if self.ports != before:
+            write_private(self._path, json.dumps(self.ports, indent=1, sort_keys=True))
 
     def _find(self, width: int) -> int:
         taken = set(self.ports.values())
         for _ in range(ATTEMPTS):
             port = self._random.randrange(FIRST_PORT, LAST_PORT)
-            if not taken & set(range(port, port + width)) and is_free(port):
+            wanted = range(port, port + width)
+            if taken.isdisjoint(wanted) and all(map(is_free, wanted)):
                 return port
         raise ConfigError(f"No free port between {FIRST_PORT} and {LAST_PORT}: stop a server.")

@@ -178,34 +178,47 @@ class Plan:
     def _ray(self) -> None:
         if not self.own_ray:
             return
-        single = [name for name in PORT_NAMES.values() if name != "ingress_first"]
-        self._book.take([*programs.RAY_PORTS, *single])
-        self._book.take(["ingress_first"], width=INGRESS_PORTS)
         write_private(self.paths.token, secrets.token_hex(32))
-        env = programs.ray_auth(self.paths, self._settings) | programs.python_path()
-        env |= local_environment(self.paths.sockets, self.ports) | self._haproxy()
-        command = programs.ray_command(self.paths, self.ports, self._settings)
+        self.front = self._find_front()
         raylet = self.paths.ray / "session_latest" / "sockets" / "raylet"
 
         def ready() -> bool:
             return connects(raylet)
 
+        command, env = self._ray_program()
         self._add("ray", command, ready, RAY_TIMEOUT_S, RAY_STOP_WAIT_S, env)
         self.children[-1].clean = self._clean_ray
+
+    def renew_ray(self, ray: Child) -> bool:
+        """Another port for each that somebody took while Ray was down; True when there was one.
+        `ray` is stopped."""
+        before = dict(self.ports)
+        ray.command, ray.env = self._ray_program()
+        self.settings = _update(self._settings, self._set)
+        return self.ports != before
+
+    def _ray_program(self) -> tuple[list[str], dict[str, str]]:
+        """Command and environment of a head with ports that are free now."""
+        single = [name for name in PORT_NAMES.values() if name != "ingress_first"]
+        self._book.take([*programs.RAY_PORTS, *single])
+        self._book.take(["ingress_first"], width=INGRESS_PORTS)
         self._set["ray"] = {"address": f"{programs.RAY_NODE_IP}:{self.ports['ray_gcs']}"}
+        env = programs.ray_auth(self.paths, self._settings) | programs.python_path()
+        env |= local_environment(self.paths.sockets, self.ports)
+        if self.front is not None:
+            # Ray starts our launcher in its place.
+            env["RAY_SERVE_HAPROXY_BINARY_PATH"] = str(self.front.launcher)
+        return programs.ray_command(self.paths, self.ports, self._settings), env
 
     def _clean_ray(self) -> None:
         clean_ray(self.paths)
         if self.front is not None:
             self.front.write()
 
-    def _haproxy(self) -> dict[str, str]:
-        """Ray starts our launcher in its place; without a binary Ray says what is missing."""
+    def _find_front(self) -> Front | None:
+        """Without a binary Ray says what is missing."""
         binary = programs.find_haproxy()
-        if binary is None:
-            return {}
-        self.front = Front(self.paths, binary)
-        return {"RAY_SERVE_HAPROXY_BINARY_PATH": str(self.front.launcher)}
+        return Front(self.paths, binary) if binary is not None else None
 
     def _add(
         self,

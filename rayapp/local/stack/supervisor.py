@@ -107,14 +107,7 @@ class Supervisor:
         if plan.own_ray:
             # It would win over the token file.
             os.environ.pop("RAY_AUTH_TOKEN", None)
-        write_private(self._paths.settings, plan.settings.model_dump_json(indent=1))
-        http = plan.settings.http
-        self.state.ports = plan.ports | {"http": http.port}
-        self.state.versions = plan.versions
-        self.state.http_url = f"http://{reachable(http.host)}:{http.port}"
-        self.state.environment = plan.environment()
-        if plan.own_ray and plan.settings.ray.dashboard:
-            self.state.dashboard_url = f"http://{programs.LOOPBACK}:{plan.ports['ray_dashboard']}"
+        self._publish(plan)
         for child in plan.children:
             child.start()
             self._save()
@@ -128,6 +121,17 @@ class Supervisor:
             self._start_ray_again(error)
         self.state.phase = "ready"
         self._save()
+
+    def _publish(self, plan: Plan) -> None:
+        """Write down where everything is."""
+        write_private(self._paths.settings, plan.settings.model_dump_json(indent=1))
+        http = plan.settings.http
+        self.state.ports = plan.ports | {"http": http.port}
+        self.state.versions = plan.versions
+        self.state.http_url = f"http://{reachable(http.host)}:{http.port}"
+        self.state.environment = plan.environment()
+        if plan.own_ray and plan.settings.ray.dashboard:
+            self.state.dashboard_url = f"http://{programs.LOOPBACK}:{plan.ports['ray_dashboard']}"
 
     def _start_ray_again(self, error: ConfigError) -> None:
         """Once: Ray gives its own processes 30 s to start, too few where others have work to do.
@@ -171,8 +175,9 @@ class Supervisor:
             # The driver was cut short and had nothing to say.
             self.state.log = str(ray.log)
             return f"Ray ended while the application started: {tail(ray.log, 1)[:300]}"
-        last = (tail(log, 1) or "it printed nothing")[:300]
-        return f"The application did not start: {last}"
+        said = tail(log).splitlines() or ["it printed nothing"]
+        telling = [line for line in said if "cannot bind" in line]
+        return f"The application did not start: {(telling or said)[-1][:300]}"
 
     @contextlib.contextmanager
     def _driver(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -311,6 +316,10 @@ class Supervisor:
         if self._plan.front is not None:
             front = self._plan.front
             self._try_start(lambda: front.wait_for_ray(http.host, http.port))
+        ray.stop()
+        if self._plan.renew_ray(ray):
+            self._log("another program has a port of Ray's: it gets a new one")
+            self._publish(self._plan)
         ray.start()
         self._save()
         with self._driver("--app", self._app, "--hold") as driver:

@@ -1,9 +1,12 @@
 """What is changed in the configuration that Ray writes for HAProxy, and who gives way to whom."""
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,6 @@ from rayapp.serve.haproxy_launch import (
     amend,
     prepare_file,
     read_record,
-    started_at,
     taking_over,
     write_record,
 )
@@ -84,38 +86,40 @@ def test_a_start_without_backends_keeps_those_of_the_last_one(tmp_path: Path) ->
     assert (tmp_path / LAST_GOOD).read_text() == amend(FULL, ANSWER)
 
 
-@pytest.fixture
-def other() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that stands for another HAProxy."""
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    yield process
-    process.kill()
-    process.wait()
+BINARY = "/bin/haproxy"
 
 
-def recorded(folder: Path, pid: int) -> None:
-    haproxy_launch.replace(folder / haproxy_launch.RECORD, f'[{pid}, "{started_at(pid)}", 1, "0"]')
+@contextmanager
+def running(config: Path, program: str = BINARY) -> Iterator[int]:
+    """A process that looks like a HAProxy; its pid."""
+    with subprocess.Popen([program, "-f", str(config)], executable=shutil.which("tail")) as process:
+        while program.encode() not in Path(f"/proc/{process.pid}/cmdline").read_bytes():
+            time.sleep(0.01)  # until it has become one
+        yield process.pid
+        process.kill()
 
 
-def test_a_living_haproxy_gives_way(tmp_path: Path, other: subprocess.Popen[bytes]) -> None:
-    path = tmp_path / "haproxy.cfg"
-    path.write_text(HEAD.format(folder=tmp_path))
+def test_every_living_haproxy_of_the_stack_gives_way(tmp_path: Path) -> None:
+    path, other = tmp_path / "b" / "haproxy.cfg", tmp_path / "a" / "haproxy.cfg"
+    for config in (path, other):
+        config.parent.mkdir()
+        config.write_text(HEAD.format(folder=tmp_path))
+    elsewhere = tmp_path / "haproxy.cfg"
+    elsewhere.write_text("")
     arguments = ["-db", "-f", str(path)]
-    assert taking_over(arguments, path) == arguments, "there is none"
-    recorded(tmp_path, other.pid)
-    assert taking_over(arguments, path) == [*arguments, "-sf", str(other.pid)]
-    reload = [*arguments, "-sf", "77"]
-    assert taking_over(reload, path) == reload, "Ray knows the other one"
-    other.kill()
-    other.wait()
-    assert taking_over(arguments, path) == arguments, "it has ended"
-
-
-def test_a_pid_with_another_owner_is_not_taken_for_ours(tmp_path: Path) -> None:
-    path = tmp_path / "haproxy.cfg"
-    path.write_text(HEAD.format(folder=tmp_path))
-    haproxy_launch.replace(tmp_path / haproxy_launch.RECORD, f'[{os.getpid()}, "1", 1, "0"]')
-    assert taking_over(["-f", str(path)], path) == ["-f", str(path)]
+    assert taking_over(arguments, path, BINARY) == arguments, "there is none"
+    with running(elsewhere), running(other, "/bin/editor"):
+        assert taking_over(arguments, path, BINARY) == arguments, "of another stack, or none"
+    with running(other) as first, running(path) as second:
+        others = {first, second}
+        made = taking_over(arguments, path, BINARY)
+        assert (made[:4], {int(pid) for pid in made[4:]}) == ([*arguments, "-sf"], others)
+        (other.parent / haproxy_launch.SOCKET).touch()
+        socket = str(other.parent / haproxy_launch.SOCKET)
+        assert taking_over(arguments, path, BINARY)[-2:] == ["-x", socket]
+        reload = [*arguments, "-sf", "77"]
+        assert taking_over(reload, path, BINARY) == reload, "Ray knows the other one"
+    assert taking_over(arguments, path, BINARY) == arguments, "they have ended"
 
 
 def test_a_record_says_who_runs(tmp_path: Path) -> None:

@@ -77,3 +77,12 @@ def test_two_stacks_choose_differently(tmp_path: Path) -> None:
     one.take(["mongod", "ray_gcs"])
     two.take(["mongod", "ray_gcs"])
     assert not set(one.ports.values()) & set(two.ports.values())
+
+
+def test_of_ports_in_a_row_every_one_is_free(tmp_path: Path) -> None:
+    book = PortBook(tmp_path / "ports.json", "seed")
+    book.take(["first"], width=3)
+    again = PortBook(tmp_path / "others.json", "seed")
+    with listener(port=book.ports["first"] + 2):
+        again.take(["first"], width=3)
+    assert again.ports != book.ports

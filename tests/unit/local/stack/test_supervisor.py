@@ -2,6 +2,7 @@
 
 import errno
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from rayapp.core.errors import ConfigError
 from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack.front import Front
-from rayapp.local.stack.paths import StackPaths
+from rayapp.local.stack.paths import PortBook, StackPaths
 from rayapp.local.stack.plan import Plan
 from rayapp.local.stack.processes import Child
 from rayapp.local.stack.supervisor import DEFAULT_APP, Supervisor
@@ -69,6 +70,32 @@ def test_a_ray_that_ended_while_it_started_is_started_once_more(
     supervisor._start_ray_again(ConfigError("Ray ended."))
     assert [child.name for child in restarted] == ["ray"]
     assert supervisor.state.restarts == {"ray": 1}
+
+
+def test_a_port_of_ray_that_somebody_took_meanwhile_is_exchanged(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    """Another stack chose it while Ray was down: the same port again would fail for ever."""
+    plan, ray = supervisor._plan, supervisor._ray_child()
+    assert plan is not None
+    assert ray is not None
+    old = dict(plan.ports)
+    assert not plan.renew_ray(ray)
+    with socket.create_server(("127.0.0.1", old["ray_gcs"])):
+        assert plan.renew_ray(ray)
+    assert {name for name in old if plan.ports[name] != old[name]} == {"ray_gcs"}
+    assert f"--port={plan.ports['ray_gcs']}" in ray.command
+    assert plan.settings.ray.address.endswith(f":{plan.ports['ray_gcs']}")
+    assert PortBook(StackPaths.of(tmp_path).ports, "").ports == plan.ports
+
+
+def test_a_port_that_is_taken_is_named(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_ray_child", lambda: None)
+    log = StackPaths.of(tmp_path).log("deploy")
+    log.write_text("[ALERT] : cannot bind socket (Address already in use) for [0.0.0.0:1]\nEnd.\n")
+    assert "for [0.0.0.0:1]" in supervisor._why_not_deployed(log)
 
 
 def test_a_start_that_failed_for_another_reason_is_not_repeated(
