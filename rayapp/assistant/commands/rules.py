@@ -13,8 +13,8 @@ from typing import Literal
 from rayapp.graphs.rules.directives import Side
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.rules.instructions import own_words
-from rayapp.text.hebrew import STOP_WORDS
-from rayapp.text.normalize import normalize
+from rayapp.text.hebrew import POINTS, STOP_WORDS
+from rayapp.text.normalize import normalize, without_marks
 from rayapp.text.signature import difference
 from rayapp.text.tokens import tokens
 
@@ -56,8 +56,17 @@ class Performed:
         return tuple(one.memory_id for one in self.items)
 
 
-# A point inside a number or a name ends no sentence.
-_SENTENCE = re.compile(r"(?:[^.!?\n]|[.!?](?=[^\s.!?]))+[.!?]*")
+# A point inside a number or a name ends no sentence, nor does that of a title or a shortened word.
+_SHORT = ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "Mt", "vs", "רח", "פרופ", "שד", "מס", "גב", "טל")
+# These may be the last word.
+_SHORT_INSIDE = ("a.m", "p.m", "e.g", "i.e", "etc", "approx", "no")
+_ABBREVIATED = "|".join(
+    [rf"(?<=\b{re.escape(one)})\.(?=\s)" for one in _SHORT]
+    + [rf"(?<=\b{re.escape(one)})\.(?=\s+(?-i:[a-z\d]))" for one in _SHORT_INSIDE]
+    # "In the street", or "ran away": an address goes on with a number.
+    + [r"(?<=\bברח)\.(?=\s+(?:\S+\s+){1,3}\d)"]
+)
+_SENTENCE = re.compile(rf"(?:[^.!?\n]|[.!?](?=[^\s.!?])|{_ABBREVIATED})+[.!?]*", re.IGNORECASE)
 _POLITE_EN = (
     r"(?:(?:please|ok(?:ay)?|hey|hi|hello|thanks|great|also|and|now|so|just)[,!]?\s+"
     r"|(?:can|could|would|will) you (?:please |also )?)*+"
@@ -84,10 +93,17 @@ _ADD_HE = (
 )
 _DROP_HE = r"(?:הסר|הסירי|תסירי?|להסיר|מחק|מחקי|תמחקי?|תמחק|למחוק|בטל|בטלי|תבטלי?)"
 _REMEMBER_HE = (
-    r"(?:תזכור|תזכרי|תזכרו|זכור|זכרי|זכרו|לזכור|(?:אל|לא) (?:תשכח|תשכחי|תשכחו|לשכוח))"
+    r"(?:תזכו?ר|תזכרי|תזכרו|זכור|זכרי|זכרו|לזכור|(?:אל|לא) (?:תשכח|תשכחי|תשכחו|לשכוח))"
     r"(?: (?:לי|בבקשה|תמיד|נא))*"
 )
 _FORGET_HE = r"(?<!אל )(?<!לא )(?:תשכח|תשכחי|תשכחו|שכח|שכחי|שכחו|לשכוח)(?: בבקשה)?"
+# A noun that begins with this letter, which is no "that" there: a thing to buy, a time, a number.
+_THAT_HE = (
+    r"(?!ש(?:מן|מנת|מפו|מלה|מלות|מיכה|מש|בוע|בועות|בועיים|בת|בתות|לום|עה|עות|עתיים|עון|עועית|יר|ירים"
+    r"|ולחן|ולחנות|וקולד|וקו|וק|ום|ניצל|זיפים|קדים|קית|קיות|קל|קלים|טויות|מועות|מות|ם|יעור|יעורים|יעורי"
+    r"|יחה|יחות|לט|לג|טיח|ני|תי|תיים|ניים|לוש|לושה|בע|בעה|מונה|ישה|נה|נים|נתיים|ירות|ירותים|אלה|אלות"
+    r"|כונה|ער|ערים|רשרת|מירה|ינה|תייה|פה|פות)(?![א-ת]))"
+)
 # After "remember that": a thing that both know is recalled, and nothing is told.
 _RECALLED = (
     r"(?!(?:time|day|night|evening|morning|summer|winter|trip|guy|girl|man|woman|place|movie|film"
@@ -174,9 +190,16 @@ _ORDERS: tuple[tuple[Kind, str], ...] = (
         rf"{_POLITE_EN}(?:always )?(?:remember|don['’]?t forget|do not forget)(?: for me)?"
         rf"(?: that\s+{_RECALLED}|{_SEP}|\s+(?=my .+ (?:is|are) ))(?P<text>.+)",
     ),
-    ("remember", rf"{_POLITE_HE}{_REMEMBER_HE}(?:{_SEP}| ?[,]? ?ש(?:(?=[א-ת\w])|\s))(?P<text>.+)"),
-    ("forget", rf"{_POLITE_EN}forget(?: that|{_SEP}|\s+(?=my .+ (?:is|are) ))\s*(?P<text>.+)"),
-    ("forget", rf"{_POLITE_HE}{_FORGET_HE}(?:{_SEP}| ש(?=[א-ת\w]))(?P<text>.+)"),
+    (
+        "remember",
+        rf"{_POLITE_HE}{_REMEMBER_HE}(?:{_SEP}| ?,? ?{_THAT_HE}ש(?:(?=\w)|\s))(?P<text>.+)",
+    ),
+    # "Forget that, I live in Haifa" tells what holds.
+    (
+        "forget",
+        rf"{_POLITE_EN}forget(?: that\s+(?=\w)|{_SEP}|\s+(?=my .+ (?:is|are) ))(?P<text>.+)",
+    ),
+    ("forget", rf"{_POLITE_HE}{_FORGET_HE}(?:{_SEP}| {_THAT_HE}ש(?=\w))(?P<text>.+)"),
 )
 _PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _ORDERS)
 # A message without any of these orders nothing: looking for them takes microseconds.
@@ -186,9 +209,12 @@ _EDGES = " \t\"'“”„«»`.,;:!–—-"
 
 def commands_of(message: str) -> tuple[Command, ...]:
     """The orders of a message in their order, each once."""
-    if len(message) > LONGEST or not any(sign in message.casefold() for sign in _SIGNS):
+    if len(message) > LONGEST:
         return ()
-    found = dict.fromkeys(_found(own_words(message)))
+    plain = POINTS.sub("", without_marks(message))
+    if not any(sign in plain.casefold() for sign in _SIGNS):
+        return ()
+    found = dict.fromkeys(_found(own_words(plain)))
     return tuple(found)[:MOST]
 
 

@@ -213,12 +213,14 @@ def sequence_at(now: datetime) -> int:
 
 
 def dedup_scope(tier: Tier, source: Source) -> str:
-    """Equal texts are duplicates within one book or one DataGov resource, else within the tier."""
+    """Equal texts are duplicates within one book, one DataGov resource or, when they are turns, one
+    conversation, which may be deleted without the others; else within the tier."""
     if tier is Tier.BOOKS:
         return source.doc_id or str((source.book or {}).get("book_id", ""))
     if tier in (Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION):
         return str((source.datagov or {}).get("resource_id", ""))
-    return ""
+    is_turn = tier is Tier.WORKING and source.message_id is not None
+    return (source.conversation_id or "") if is_turn else ""
 
 
 def apply_edit(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:

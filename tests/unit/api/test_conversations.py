@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.core.errors import NotFound
 from rayapp.memory.item import Source, Status
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
@@ -366,13 +367,22 @@ async def test_an_answer_anew_of_a_turn_that_another_one_had_said_is_a_memory(
     world: Harness,
 ) -> None:
     async with client_of(world.services) as api:
-        shared = [(await said(api, name, "m-1"))["stored"]["memory_id"] for name in ("c-1", "c-2")]
+        shared = [(await said(api, "c-1", name))["stored"]["memory_id"] for name in ("m-1", "m-2")]
         assert shared[0] == shared[1]
-        again = (await said(api, "c-2", "m-1", answer="She moved to Eilat last month."))["stored"]
+        again = (await said(api, "c-1", "m-2", answer="She moved to Eilat last month."))["stored"]
         assert (again["replaced"], again["duplicate"]) == (True, False)
         kept = await world.services.memories.get(ADMIN, again["memory_id"])
         assert "Eilat" in kept.text
         assert "Eilat" not in (await world.services.memories.get(ADMIN, shared[0])).text
+
+
+async def test_a_turn_that_two_conversations_said_stays_with_the_other_one(world: Harness) -> None:
+    async with client_of(world.services) as api:
+        ids = [(await said(api, name, "m-1"))["stored"]["memory_id"] for name in ("c-1", "c-2")]
+        assert (await api.delete(f"{LIST}/c-1")).status_code == 200
+    assert (await world.services.memories.get(ADMIN, ids[1])).status is Status.ACTIVE
+    with pytest.raises(NotFound):
+        await world.services.memories.get(ADMIN, ids[0])
 
 
 @pytest.mark.parametrize(("reason", "current"), [("capacity", True), ("user_action", False)])

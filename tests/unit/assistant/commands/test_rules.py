@@ -21,6 +21,16 @@ from rayapp.text.analyser import Analyser
 from tests.support.builders import an_item
 
 ORDERS = [
+    ("Remember that Dr. Levi is my dentist.", "remember", "Dr. Levi is my dentist"),
+    ("remember that it is at 5 p.m. on Tuesday", "remember", "it is at 5 p.m. on Tuesday"),
+    ("remember that I wake at 5 a.m. Good night.", "remember", "I wake at 5 a.m"),
+    ("תזכור שאני גר ברח. הרצל 5", "remember", "אני גר ברח. הרצל 5"),
+    ("תזכור שהכלב ברח. זה עצוב", "remember", "הכלב ברח"),
+    ("תזכור שהפגישה עם פרופ. לוי מחר", "remember", "הפגישה עם פרופ. לוי מחר"),
+    ("אל תשכח שבתי לומדת רפואה", "remember", "בתי לומדת רפואה"),
+    ("\u200fתזכור שאני טבעוני", "remember", "אני טבעוני"),
+    ("\u200eRemember that I am vegan", "remember", "I am vegan"),
+    ("תִּזְכֹּר שאני טבעוני", "remember", "אני טבעוני"),
     ("add goal: run a marathon", "add_goal", "run a marathon"),
     ("Add a goal: run a marathon.", "add_goal", "run a marathon"),
     ("please add a new goal to learn Hebrew", "add_goal", "learn Hebrew"),
@@ -59,6 +69,14 @@ ORDERS = [
     ("/save_learning השער נפתח במקל", "save_learning", "השער נפתח במקל"),
 ]
 LOOK_ALIKES = [
+    "Forget that, I live in Haifa.",
+    "Forget that; my name is Dana",
+    "Forget that - I am vegan",
+    "Forget Thatcher's policies",
+    "Forget that's what I said about Dana",
+    "אל תשכח שמן זית",
+    "אל תשכח שמלה",
+    "תזכור שבוע הבא יש מבחן",
     "Add goal scorer to the list",
     "add the goal scorer to the table",
     "add a goal to the app",
