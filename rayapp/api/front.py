@@ -134,8 +134,14 @@ async def _state(services: Services | None, starting: Starting | None) -> tuple[
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # Beside those that any page may send.
-SENT = ("Authorization", "X-User-Id", "X-Request-Id", "Last-Event-ID", "MCP-Protocol-Version")
-SHOWN = ("X-Request-Id", "X-Auth-Notice", "Retry-After", "Content-Disposition", "Location")
+SENT = (
+    *("Authorization", "X-User-Id", "X-Request-Id", "X-Conversation-Id", "X-Turn-Id"),
+    *("Last-Event-ID", "MCP-Protocol-Version"),
+)
+SHOWN = (
+    *("X-Request-Id", "X-Auth-Notice", "Retry-After", "Content-Disposition", "Location", "ETag"),
+    *("X-Conversation-Id", "X-Message-Id", "X-Memory", "X-Receipt-Id", "X-Disclaimers"),
+)
 # Seconds that a browser need not ask again.
 REMEMBERED_S = 600
 

@@ -171,7 +171,10 @@ def at(base: str, *parts: str) -> str:
 
 
 def asked(path: str, **fields: Any) -> str:
-    """The path with the query fields that are set; sequences as repeated fields."""
+    """The path with the query fields that are set; sequences as repeated fields.
+
+    A sequence without a member asks for nothing, which the service reads from an empty field.
+    """
     pairs = [(name, _text(one)) for name, value in fields.items() for one in _each(value)]
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
@@ -179,7 +182,7 @@ def asked(path: str, **fields: Any) -> str:
 def _each(value: Any) -> Sequence[Any]:
     if value is None:
         return ()
-    return value if isinstance(value, (tuple, list)) else (value,)
+    return (value or ("",)) if isinstance(value, (tuple, list)) else (value,)
 
 
 def _text(value: Any) -> str:

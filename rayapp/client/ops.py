@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 import httpx
 
 from rayapp.client.calls import Pause, Reader, Request, Talk, Writer, asked, at, call, given
-from rayapp.client.core import Core, json_of, parse, unreachable
+from rayapp.client.core import Core, failure, json_of, parse, unreachable
 from rayapp.core.errors import DeadlineExceeded
 from rayapp.wire import insights, system, upkeep
 from rayapp.wire import ops as wire
@@ -400,7 +400,10 @@ class SystemCalls(Core):
         came = yield Request(method="GET", path=asked(f"{MEMORY}/health", full=full or None))
         if not isinstance(came, httpx.Response):
             raise unreachable(self.url, came)
-        return parse(insights.HealthAnswer, json_of(came))
+        body = json_of(came)
+        if came.is_error and "components" not in body:
+            raise failure(came)
+        return parse(insights.HealthAnswer, body)
 
     @call
     def version(self) -> Talk[str]:

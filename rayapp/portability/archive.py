@@ -25,6 +25,7 @@ from rayapp.portability.rules.archive import (
     Manifest,
     Part,
     Row,
+    bad_row,
     plain_line,
     read_manifest,
     renewed_fields,
@@ -298,7 +299,11 @@ def of_payload(payload: Mapping[str, Any]) -> Archive:
         raise BadArchive("A collection of the payload is no list of rows; export it again.")
 
     def lines(name: str) -> Iterator[bytes]:
-        for row in collections[name]:
-            yield plain_line(row)
+        for number, row in enumerate(collections[name], 1):
+            try:
+                line = plain_line(row)
+            except ValueError as error:
+                raise bad_row(name, number, error) from None
+            yield line
 
     return Archive(manifest, lines)

@@ -34,7 +34,7 @@ class ExportService:
 
     async def estimate(self, scope: ReadScope, request: ExportRequest) -> Estimate:
         names = {one.name for one in request.collections}
-        found = await self._archive.sizes(scope)
+        found = await self._archive.sizes(scope, request.wanted)
         sizes = {name: size for name, size in found.items() if name in names}
         return Estimate(at=self._clock.now(), collections=sizes)
 

@@ -19,9 +19,10 @@ from rayapp.portability.ports import (
     PutCounts,
     Putting,
     Restored,
+    RowsWanted,
     UserArchive,
 )
-from rayapp.portability.rules.archive import BadArchive, Row, RowCheck, UserMapping
+from rayapp.portability.rules.archive import BadArchive, Row, RowCheck, UserMapping, bad_row
 from rayapp.portability.rules.collections import EXPORTED, Collection
 from rayapp.portability.rules.kinds import Kind, Merge
 
@@ -58,7 +59,9 @@ class ImportService:
         mapping, check = _mapping(found, scope, request), self._row_check(found)
         await self._check(found, check, mapping)
         state, resumed = await self._state(scope, found, request)
-        cleared, ended = await self._cleared(scope, found, state, request)
+        until = self._clock.monotonic() + self._budget_s
+        onto_nothing = not state.erased
+        cleared, ended = await self._cleared(scope, found, state, request, until)
         report = ImportReport(counts={}, cleared=cleared, resumed=resumed, complete=ended)
         if not ended:
             return report
@@ -68,9 +71,10 @@ class ImportService:
             newer=state.merge is Merge.MERGE,
             derive=not state.exact,
             dry_run=request.dry_run,
+            onto_nothing=onto_nothing,
         )
         report = replace(report, derived=how.derive)
-        return await self._write(scope, found, (check, mapping), state, how, report)
+        return await self._write(scope, found, (check, mapping), state, how, report, until)
 
     # --- steps
 
@@ -92,7 +96,7 @@ class ImportService:
         same = before and (before.archive, before.merge) == (found.fingerprint, request.merge)
         if before and same and not before.done:
             return before, True
-        sizes = await self._archive.sizes(scope.own)
+        sizes = await self._archive.sizes(scope.own, RowsWanted())
         alone = not any(sizes[one.name].rows for one in found.collections() if one.name in LIVING)
         exact = found.manifest.exact and (alone or request.merge is Merge.REPLACE)
         return (
@@ -107,7 +111,12 @@ class ImportService:
         )
 
     async def _cleared(
-        self, scope: WriteScope, found: Archive, state: ImportState, request: ImportRequest
+        self,
+        scope: WriteScope,
+        found: Archive,
+        state: ImportState,
+        request: ImportRequest,
+        until: float,
     ) -> tuple[dict[str, int], bool]:
         """What is replaced goes first, what refers to memories before them."""
         if state.erased:
@@ -116,7 +125,6 @@ class ImportService:
             left = await self._archive.left(scope.own)
             return {one.name: left[one.name] for one in found.collections()}, True
         await self._archive.keep_state(scope, state)
-        until = self._clock.monotonic() + self._budget_s
         cleared: dict[str, int] = {}
         for collection in reversed(found.collections()):
             while gone := await self._archive.clear(scope, collection, BATCH):
@@ -133,9 +141,9 @@ class ImportService:
         state: ImportState,
         how: Putting,
         report: ImportReport,
+        until: float,
     ) -> ImportReport:
         check, mapping = reading
-        until = self._clock.monotonic() + self._budget_s
         lines, counts, left_out = dict(state.lines), dict(report.counts), dict(report.left_out)
         kept_at = 0
         if not how.dry_run:
@@ -151,7 +159,11 @@ class ImportService:
             all_rows = _rows(found, collection, check.known, mapping, skipped)
             async with aclosing(ahead(all_rows)) as pages:
                 async for rows in pages:
-                    counts[collection.name] += await self._archive.put(scope, collection, rows, how)
+                    if how.dry_run and how.onto_nothing:
+                        counts[collection.name] += PutCounts(added=len(rows))
+                    else:
+                        put = await self._archive.put(scope, collection, rows, how)
+                        counts[collection.name] += put
                     lines[collection.name] = lines.get(collection.name, 0) + len(rows)
                     if how.dry_run:
                         continue
@@ -193,11 +205,7 @@ def _read(
         try:
             row = read(collection, line)
         except ValueError as error:
-            raise BadArchive(
-                f"Row {number} of {collection.name} in the archive {error}; remove it, or export "
-                "again.",
-                details={"collection": collection.name, "row": number},
-            ) from None
+            raise bad_row(collection.name, number, error) from None
         rows.append(row if mapping is None else mapping.row(row))
     return rows
 

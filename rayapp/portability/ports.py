@@ -48,12 +48,14 @@ class Putting:
         derive: what the graphs know is learned anew from memories and outcomes, because the graphs
             of the archive are not imported.
         dry_run: only count.
+        onto_nothing: what is there goes first, which a dry run leaves.
     """
 
     at: datetime
     newer: bool = True
     derive: bool = True
     dry_run: bool = False
+    onto_nothing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,8 +217,8 @@ class UserArchive(Protocol):
     """All that the truth keeps of a user."""
 
     def snapshot(self, scope: ReadScope) -> AbstractAsyncContextManager[RowReader]: ...
-    async def sizes(self, scope: ReadScope) -> dict[str, RowsSize]:
-        """Of each exported collection."""
+    async def sizes(self, scope: ReadScope, wanted: RowsWanted) -> dict[str, RowsSize]:
+        """Of each exported collection, with these memories."""
 
     async def put(
         self, scope: WriteScope, collection: Collection, rows: Sequence[Row], how: Putting

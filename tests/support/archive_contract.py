@@ -17,9 +17,10 @@ import pytest
 
 from rayapp.core.errors import StoreDown
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
 from rayapp.portability import imports
 from rayapp.portability.archive import Archive, of_payload, open_zip
-from rayapp.portability.ports import ImportRequest
+from rayapp.portability.ports import ExportRequest, ImportRequest, RowsWanted
 from rayapp.portability.rules.archive import MANIFEST, SUFFIX, Row, of_line
 from rayapp.portability.rules.collections import BY_NAME, EXPORTED
 from rayapp.portability.rules.kinds import Kind, Merge, Part
@@ -415,14 +416,32 @@ class ArchiveContract:
     async def test_sizes_are_those_of_the_export(self, world: ArchiveWorld) -> None:
         await fill(world)
         rows = rows_of(await world.exported(kinds=ALL))
-        sizes = await world.stores.archive.sizes(world.reads)
+        sizes = await world.stores.archive.sizes(world.reads, RowsWanted())
         assert {name: size.rows for name, size in sizes.items()} == {
             name: len(many) for name, many in rows.items()
         }
         assert sizes["memory_items"].bytes > 1_000
-        assert not any(
-            size.rows for size in (await world.stores.archive.sizes(ReadScope(NOA))).values()
-        )
+        others = await world.stores.archive.sizes(ReadScope(NOA), RowsWanted())
+        assert not any(size.rows for size in others.values())
+
+    async def test_an_estimate_is_of_what_the_export_holds(self, world: ArchiveWorld) -> None:
+        await fill(world)
+        wanted = RowsWanted(tiers=(Tier.PATTERNS,), archived=False)
+        request = ExportRequest(kinds=ALL, wanted=wanted)
+        rows = rows_of(await world.exported(kinds=ALL, wanted=wanted))["memory_items"]
+        whole = len(rows_of(await world.exported(kinds=ALL))["memory_items"])
+        estimate = await world.container.exports.estimate(world.reads, request)
+        assert estimate.collections["memory_items"].rows == len(rows) < whole
+
+    async def test_a_dry_run_that_replaces_counts_as_if_nothing_were_there(
+        self, world: ArchiveWorld
+    ) -> None:
+        await fill(world)
+        data = await world.exported(kinds=ALL)
+        said, done = [
+            await imported(world, data, merge=Merge.REPLACE, dry_run=dry) for dry in (True, False)
+        ]
+        assert said.counts == done.counts
 
     async def test_rows_of_a_part_are_counted_with_its_tombstones(
         self, world: ArchiveWorld

@@ -186,9 +186,10 @@ def _first(rows: object) -> Mapping[str, Any]:
 
 
 def _id(name: str) -> str:
-    """A name as an id; one that is too long, or holds what no id may, by its digest."""
+    """A name as an id; one that is too long, or holds what no id or header may, by its digest."""
     plain = name.strip()
-    return plain if re.fullmatch(rf"[\w.:@-]{{1,{MAX_ID_CHARS}}}", plain) else _digest(plain)
+    fits = re.fullmatch(rf"[\w.:@-]{{1,{MAX_ID_CHARS}}}", plain, re.ASCII)
+    return plain if fits else _digest(plain)
 
 
 def _digest(text: str) -> str:

@@ -84,6 +84,7 @@ MAX_DEPTH = 8
 MAX_NAME_CHARS = 60
 # Characters of any other single value but the free instructions, and entries of a list.
 MAX_VALUE_CHARS = 1_000
+MAX_BITS = 64
 MAX_LIST = 50
 MAX_SHOWN = 40  # characters of a field's name in a message
 # Warnings of one answer: enough to act on.
@@ -246,6 +247,9 @@ def _check_texts(fields: Mapping[str, Any]) -> None:
                 raise _bad(f"{path} has a text above {MAX_VALUE_CHARS} characters; shorten it.")
         elif isinstance(value, dict):
             raise _bad(f"{path} must be a text, a list or true or false.")
+        # `0xFFF…` and `1:1:…` are numbers, of more digits than Python writes.
+        elif isinstance(value, int) and value.bit_length() > MAX_BITS:
+            raise _bad(f"{path} is a number of more than {MAX_BITS} bits; put it in quotes.")
         elif isinstance(value, str) and len(value) > MAX_VALUE_CHARS:
             raise _bad(f"{path} has more than {MAX_VALUE_CHARS} characters; shorten it.")
     for path, value in _values(fields):

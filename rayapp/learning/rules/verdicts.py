@@ -155,7 +155,9 @@ def _taken_back(item: MemoryItem, taking: Taking, now: datetime) -> MemoryItem:
     outcome = event.outcome
     counter = f"{outcome.value}_count"
     count = getattr(item.stats, counter)
-    if count < 1 or item.stats.uses < 1 or not happened_to(item, event.at):
+    # The copy that was kept of two may be the later one, and has the counters of both.
+    another = item.point_id == one.point_id and not happened_to(item, event.at)
+    if count < 1 or item.stats.uses < 1 or another:
         return item
     value = SUCCESS_VALUE[outcome]
     moved = outcomes.SCORE_DELTA[outcome] if one.score_moved is None else one.score_moved

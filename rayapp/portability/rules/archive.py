@@ -47,6 +47,13 @@ class BadArchive(InvalidInput):
     default_code = "bad_archive"
 
 
+def bad_row(collection: str, number: int, error: ValueError) -> BadArchive:
+    return BadArchive(
+        f"Row {number} of {collection} in the archive {error}; remove it, or export again.",
+        details={"collection": collection, "row": number},
+    )
+
+
 class Part(BaseModel):
     """The rows of one collection: a member of a zip, or a list in JSON."""
 
@@ -143,14 +150,16 @@ def plain_line(row: Any) -> bytes:
     """The line of a row as any program may write it after it has read it: names in order, and
     whole numbers without a fraction, as JavaScript writes them."""
     options = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-    return orjson.dumps(_whole(row), option=options)
+    return orjson.dumps(_whole(row, MAX_DEPTH), option=options)
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: Any, depth: int) -> Any:
+    if depth < 0:
+        raise ValueError(f"is nested more than {MAX_DEPTH} deep")
     if isinstance(value, dict):
-        return {name: _whole(one) for name, one in value.items()}
+        return {name: _whole(one, depth - 1) for name, one in value.items()}
     if isinstance(value, list):
-        return [_whole(one) for one in value]
+        return [_whole(one, depth - 1) for one in value]
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
     return int(value) if whole else value
 

@@ -98,11 +98,11 @@ class MongoUserArchive:
         async with self._database.client.start_session(snapshot=True) as session:
             yield MongoRowReader(self._database, scope, session)
 
-    async def sizes(self, scope: ReadScope) -> dict[str, RowsSize]:
+    async def sizes(self, scope: ReadScope, wanted: RowsWanted) -> dict[str, RowsSize]:
         await self._database.ping()  # long limits are for work, not for a server that is away
         found = {}
         for one in EXPORTED:
-            where = mine(scope) | (NOT_DELETED if one.name == ITEMS else {})
+            where = mine(scope) | (_wanted(wanted) if one.name == ITEMS else {})
             total = {"rows": {"$sum": 1}, "bytes": {"$sum": {"$bsonSize": "$$ROOT"}}}
             steps = [{"$match": where}, {"$group": {"_id": None, **total}}]
             with pymongo.timeout(LONG_TIMEOUT_S):

@@ -208,13 +208,13 @@ class InMemoryUserArchive:
         user_id = checked_user(scope.user_id)
         yield _Reader({one.name: self._docs(user_id, one) for one in EXPORTED})
 
-    async def sizes(self, scope: ReadScope) -> dict[str, RowsSize]:
+    async def sizes(self, scope: ReadScope, wanted: RowsWanted) -> dict[str, RowsSize]:
         user_id = checked_user(scope.user_id)
-        found = {one.name: self._docs(user_id, one) for one in EXPORTED}
-        return {
-            name: RowsSize(len(docs), sum(len(BSON.encode(doc)) for doc in docs))
-            for name, docs in found.items()
-        }
+        found: dict[str, RowsSize] = {}
+        for one in EXPORTED:
+            docs = [doc for doc in self._docs(user_id, one) if _is_wanted(one, doc, wanted)]
+            found[one.name] = RowsSize(len(docs), sum(len(BSON.encode(doc)) for doc in docs))
+        return found
 
     async def put(
         self, scope: WriteScope, collection: Collection, rows: Sequence[Row], how: Putting
@@ -376,6 +376,14 @@ def _at(doc: Any, path: str) -> Any:
     return doc
 
 
+def _is_wanted(collection: Collection, doc: Row, wanted: RowsWanted) -> bool:
+    if collection.name != ITEMS:
+        return True
+    tiers = None if wanted.tiers is None else {tier.value for tier in wanted.tiers}
+    alive = wanted.archived or doc["status"] == Status.ACTIVE.value
+    return alive and (tiers is None or doc["tier"] in tiers)
+
+
 class _Reader:
     def __init__(self, docs: dict[str, list[Row]]) -> None:
         self._docs = docs
@@ -383,16 +391,8 @@ class _Reader:
     async def pages(
         self, collection: Collection, wanted: RowsWanted
     ) -> AsyncIterator[Iterable[Row]]:
-        docs = self._docs[collection.name]
-        if collection.name == ITEMS:
-            tiers = None if wanted.tiers is None else {tier.value for tier in wanted.tiers}
-            docs = [
-                doc
-                for doc in docs
-                if (wanted.archived or doc["status"] == Status.ACTIVE.value)
-                and (tiers is None or doc["tier"] in tiers)
-            ]
-        if docs:
+        rows = self._docs[collection.name]
+        if docs := [doc for doc in rows if _is_wanted(collection, doc, wanted)]:
             yield docs
 
 

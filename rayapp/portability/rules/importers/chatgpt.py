@@ -101,14 +101,14 @@ def _message(node: Any) -> tuple[ForeignMessage | None, int]:
     author, content, extra = (_object(row.get(one)) for one in ("author", "content", "metadata"))
     role = ROLES.get(str(author.get("role")))
     to_all = row.get("recipient") in (None, "all")
-    if role is None or not to_all or content.get("content_type") not in WORDS:
+    if role is None or not to_all or str(content.get("content_type")) not in WORDS:
         return None, 0
     if extra.get("is_visually_hidden_from_conversation"):
         return None, 0
     parts = content.get("parts")
     parts = parts if isinstance(parts, list) else []
     text = text_of(_CITED.sub("", "\n\n".join(filter(None, map(_part, parts)))))
-    images = sum(isinstance(one, dict) and one.get("content_type") in IMAGES for one in parts)
+    images = sum(isinstance(one, dict) and str(one.get("content_type")) in IMAGES for one in parts)
     if not text:
         return None, images
     at, model = time_of(row.get("create_time")), text_of(extra.get("model_slug"))[:100] or None

@@ -105,6 +105,15 @@ def test_what_an_item_does_not_count_is_not_taken_from_it() -> None:
     assert taken_back(again, (first,), AT) == again
 
 
+def test_the_later_copy_of_two_gives_back_what_it_took_over() -> None:
+    """The one that was judged was merged into one that was stored after the verdict."""
+    item, first = given_verdict(an_item_at(0.5), Outcome.WORKED, AT, None)
+    later = AT + timedelta(days=1)
+    winner = replace(an_item(memory_id="b"), stats=item.stats, stored_at=later)
+    stats = taken_back(winner, (first,), later).stats
+    assert (stats.uses, stats.worked_count) == (0, 0)
+
+
 def test_what_was_withdrawn_before_the_graphs_counted_is_never_counted() -> None:
     item, first = given_verdict(an_item_at(0.5), Outcome.WORKED, AT, None)
     event = replace(first.event, applied=(first.applied,), documents=("book",))
