@@ -14,6 +14,7 @@ from functools import lru_cache
 from rayapp.text.hebrew import STOP_WORDS, is_hebrew, unify_finals
 from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
+from rayapp.text.signature import signature
 from rayapp.text.slots import slot_of
 from rayapp.text.tokens import tokens
 
@@ -83,6 +84,8 @@ def content_words(text: str) -> tuple[str, ...]:
 
 def says_the_same(a: str, b: str) -> bool:
     """Whether one of the two may stand for the other. The order of the two does not matter."""
+    if _asks(a) != _asks(b) or signature(a).signs != signature(b).signs:
+        return False
     if _spelt(a) == _spelt(b):
         return True
     slot = slot_of(a)
@@ -96,6 +99,10 @@ def says_the_same(a: str, b: str) -> bool:
     if _all_same(one, other):
         return _objects_agree(one, other) or not (_marks(one) and _marks(other))
     return any(_all_same(one, turned) and _objects_agree(one, turned) for turned in _turned(other))
+
+
+def _asks(text: str) -> bool:
+    return text.rstrip(" \n\"'”").endswith(("?", "؟", "？"))
 
 
 def _spelt(text: str) -> list[str]:

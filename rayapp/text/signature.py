@@ -21,7 +21,8 @@ _NEGATION_LIST = """
     not no never none nobody nothing nowhere neither nor without cannot dont doesnt didnt isnt
     arent wasnt werent wont cant couldnt wouldnt shouldnt
     לא אין בלי אל ללא אינו אינה אינם אינן איני אינך אינני אינכם טרם בלתי אי
-    שלא ולא הלא ואין שאין בלא שאינו שאינה שאינם ואינו ואינה
+    שלא ולא הלא ואין שאין בלא שאינו שאינה שאינם שאינן שאיני שאינני שאינך ואינו ואינה ואינם ואיני
+    ואינני כשלא ובלי מבלי
 """
 _NEGATIONS = frozenset(_NEGATION_LIST.split())
 _NUMBER_WORDS = {
@@ -65,6 +66,8 @@ _OPPOSITES = [pair.split("/") for pair in _OPPOSITE_LIST.split()]
 _OPPOSITE_WORDS = frozenset(word for pair in _OPPOSITES for word in pair)
 _DIGITS = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _WORD = re.compile(r"\w[\w'’]*")
+# Below or above, minus five or five, per cent or shekels.
+_SIGNS = re.compile(r"[<>=≤≥≠±%$€£₪]|(?<![\w)])[-−+](?=\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Signature:
 
     Attributes:
         numbers: digits and number words in the order they stand, as text ("1,000" is "1000").
+        signs: comparisons, units and leading signs, in the order they stand.
         negations: how many words negate.
         entities: capitalised words and Hebrew acronyms, lower case, stop words left out.
         words: all words as written, lower case, and the lemmas.
@@ -81,6 +85,7 @@ class Signature:
     """
 
     numbers: tuple[str, ...]
+    signs: tuple[str, ...]
     negations: int
     entities: frozenset[str]
     words: frozenset[str]
@@ -107,6 +112,7 @@ def signature(text: str) -> Signature:
     acronyms = {word for word in forms if is_hebrew(word) and GERSHAYIM in word}
     return Signature(
         numbers=tuple(numbers),
+        signs=tuple(_SIGNS.findall(plain)),
         negations=negations,
         entities=frozenset(entities | acronyms),
         words=frozenset(forms | {word.lower() for word in spelt}),
@@ -118,7 +124,7 @@ def signature(text: str) -> Signature:
 def difference(a: str, b: str) -> str | None:
     """Why the two texts must stay apart ("numbers", "polarity", "entities", "names"), or None."""
     one, other = signature(a), signature(b)
-    if one.numbers != other.numbers:
+    if (one.numbers, one.signs) != (other.numbers, other.signs):
         return "numbers"
     if one.negations != other.negations or _opposite(one, other) or _opposite(other, one):
         return "polarity"

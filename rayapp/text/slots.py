@@ -111,6 +111,44 @@ _MORE = re.compile(
     r"near|so|then)\b|(?<!\w)(?:ו?עם|אבל|או|כי|אשר|שבו|שבה|ליד|עד|אם|כאשר|בזמן|מאז|וגם|ואז)(?!\w)"
 )
 
+# A value that begins so is a circumstance or a state: "at night", "to work", "on vacation".
+_NO_VALUE_LIST = """
+    a an my his her our your their in on at to of from by with without for about around every
+    very too so quite really not still always never often broken lost gone dead off out away stolen
+    slow fast hard easy difficult busy late early delayed cancelled canceled sick ill retired great
+    good bad nice better worse new old expensive cheap high low long short ok okay fine here there
+    missing full empty running working ready pending important similar different unusual common
+    pronounced spelled spelt written being going getting
+    night nights day days home weekend weekends noon free fear peace least last first
+    בחופשה בחופש חולה עסוק עסוקה מקולקל מקולקלת שבור שבורה אבוד אבודה תקול תקולה כאן שם פה טוב טובה
+    רע רעה יקר יקרה זול זולה גבוה גבוהה נמוך נמוכה מאוד קשה קל ארוך ארוכה קצר קצרה חדש חדשה ישן ישנה
+    לילה לילות יום ימים בוקר בקרים ערב ערבים משרה חצי משמרת משמרות קבלנות התנדבות שכר סוף סופי
+    דירה דירת שכירות בית שקט פחד חדר קומה בניין מעונות יחידת וילה
+    """
+_NO_VALUE = frozenset(_NO_VALUE_LIST.split())
+_COUNTED = re.compile(
+    r"\b(?:phone|mobile|code|pin|price|rent|salary|budget|port|weight|height|shoe size|age|"
+    r"טלפון|נייד|קוד|מחיר|שכירות|שכר|משכורת|תקציב|פורט|משקל|גובה|גיל)\b"
+)
+# A country does not replace the city in it.
+_COUNTRY_LIST = """
+    israel usa america england britain uk france germany spain italy portugal greece cyprus turkey
+    russia ukraine poland austria switzerland belgium holland sweden norway denmark finland ireland
+    canada mexico brazil argentina india china japan korea thailand australia egypt jordan morocco
+    ישראל ארצות-הברית ארהב אמריקה אנגליה בריטניה צרפת גרמניה ספרד איטליה פורטוגל יוון קפריסין טורקיה
+    רוסיה אוקראינה פולין אוסטריה שווייץ בלגיה הולנד שוודיה נורווגיה דנמרק פינלנד אירלנד קנדה מקסיקו
+    ברזיל ארגנטינה הודו סין יפן קוריאה תאילנד אוסטרליה מצרים ירדן מרוקו
+    """
+_COUNTRIES = frozenset(_COUNTRY_LIST.split())
+
+
+def _is_value(name: str, value: str) -> bool:
+    """Whether it can be what the slot holds."""
+    first = value.split()[0].strip("\"'")
+    if first in _NO_VALUE or (first == "the" and name == "home"):
+        return False
+    return not _COUNTED.search(name) or any(map(str.isdigit, value))
+
 
 # Every search reads its short hits.
 @lru_cache(maxsize=16_384)
@@ -126,10 +164,12 @@ def slot_of(text: str) -> Slot | None:
         value = found["value"].strip()
         if _MORE.search(value) or not 1 <= len(value.split()) <= MAX_VALUE_WORDS:
             return None
+        groups = found.groupdict()
+        if not _is_value(name or groups["thing"], value):
+            return None
         # Few texts come so far, and this takes longer than all patterns.
         if signature(text).negations:
             return None
-        groups = found.groupdict()
         who = groups.get("who") or ME
         if who.split()[0] in NOBODY:
             return None
@@ -149,6 +189,8 @@ def takes_place_of(new: Slot, old: Slot) -> bool:
     if (new.subject, new.name) != (old.subject, old.name):
         return False
     if bool(HAS_HEBREW.search(new.value)) != bool(HAS_HEBREW.search(old.value)):
+        return False
+    if (new.value in _COUNTRIES) != (old.value in _COUNTRIES):
         return False
     mine, theirs = new.value.split(), old.value.split()
     return not _holds(mine, theirs) and not _holds(theirs, mine)

@@ -240,21 +240,24 @@ def _check_texts(fields: Mapping[str, Any]) -> None:
     if instructions is not None and not isinstance(instructions, str):
         raise _bad(f"{INSTRUCTIONS} must be text; start it with `|` when it has several lines.")
     for path, value in _values(fields):
-        if isinstance(value, list):
-            if len(value) > MAX_LIST or not all(isinstance(one, str) for one in value):
-                raise _bad(f"{path} must be a list of at most {MAX_LIST} texts.")
-            if any(len(one) > MAX_VALUE_CHARS for one in value):
-                raise _bad(f"{path} has a text above {MAX_VALUE_CHARS} characters; shorten it.")
-        elif isinstance(value, dict):
-            raise _bad(f"{path} must be a text, a list or true or false.")
-        # `0xFFF…` and `1:1:…` are numbers, of more digits than Python writes.
-        elif isinstance(value, int) and value.bit_length() > MAX_BITS:
-            raise _bad(f"{path} is a number of more than {MAX_BITS} bits; put it in quotes.")
-        elif isinstance(value, str) and len(value) > MAX_VALUE_CHARS:
-            raise _bad(f"{path} has more than {MAX_VALUE_CHARS} characters; shorten it.")
-    for path, value in _values(fields):
-        if path in ("identity.expertise", TRAITS) and not isinstance(value, list | None):
-            raise _bad(f"{path} must be a list; write one entry per line after `- `.")
+        _check_value(path, value)
+
+
+def _check_value(path: str, value: Any) -> None:
+    if isinstance(value, list):
+        if len(value) > MAX_LIST or not all(isinstance(one, str) for one in value):
+            raise _bad(f"{path} must be a list of at most {MAX_LIST} texts.")
+        if any(len(one) > MAX_VALUE_CHARS for one in value):
+            raise _bad(f"{path} has a text above {MAX_VALUE_CHARS} characters; shorten it.")
+    elif isinstance(value, dict):
+        raise _bad(f"{path} must be a text, a list or true or false.")
+    # `0xFFF…` and `1:1:…` are numbers, of more digits than Python writes.
+    elif isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise _bad(f"{path} is a number of more than {MAX_BITS} bits; put it in quotes.")
+    elif isinstance(value, str) and len(value) > MAX_VALUE_CHARS:
+        raise _bad(f"{path} has more than {MAX_VALUE_CHARS} characters; shorten it.")
+    if path in ("identity.expertise", TRAITS) and not isinstance(value, list | None):
+        raise _bad(f"{path} must be a list; write one entry per line after `- `.")
 
 
 def _values(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

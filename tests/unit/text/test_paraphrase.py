@@ -55,6 +55,8 @@ def test_one_fact_in_other_words(a: str, b: str) -> None:
     ("a", "b"),
     [
         ("P(A) = P(B|A)", "P(A) = P(B)"),
+        ("Is the server in Frankfurt?", "The server is in Frankfurt."),
+        ("The threshold is -5 degrees", "The threshold is 5 degrees"),
         ("Colours: R G B", "Colours: B R G"),
         ("Dana owes Noa money", "Noa owes Dana money"),
         ("My son lives in Paris", "My sons live in Paris"),

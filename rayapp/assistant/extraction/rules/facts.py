@@ -189,6 +189,33 @@ _CLAUSES = re.compile(
 )
 
 
+# A clause that asks or supposes something of the speaker tells nothing of them.
+_SUPPOSED = re.compile(
+    r"(?<![^.!?;,\n])[^\S\n]*+(?:"
+    r"(?:should|shall|am|do|does|did|could|can|would|will|is|are) (?:i|we)\b[^.!?;,\n]*+\?"
+    r"|(?:if|suppose|imagine) [^.!?;,\n]*+|האם [^.!?;,\n]*+\?|(?:אם|אילו|לו|נניח) [^.!?;,\n]*+)",
+    re.IGNORECASE,
+)
+_KIN_NOUNS = (
+    r"sisters?|brothers?|mother|mom|mum|father|dad|wife|husband|son|sons|daughters?|aunt|uncle"
+    r"|cousins?|grand(?:ma|pa|mother|father)|nephew|niece|boss|manager|friends?|neighbou?rs?"
+    r"|girlfriend|boyfriend|partner|roommate|colleagues?"
+)
+_KIN_HE = (
+    r"אחותי|אחי|אימי|אמי|אבי|אשתי|בעלי|בני|בתי|דודי|דודתי|סבתי|סבי|חברי|חברתי|חבר שלי|חברה שלי"
+    r"|אמא שלי|אבא שלי|אח שלי|אחות שלי|בן דודי|הבת שלי|הבן שלי|הבוס שלי|המנהל שלי|השכן שלי"
+)
+_KIN = re.compile(
+    rf"\b(?:my|our|his|her) (?:\w+ )?(?:{_KIN_NOUNS})\b|(?<!\w)(?:{_KIN_HE})(?!\w)", re.I
+)
+_KIN_WORD = re.compile(
+    rf"\b(?:{_KIN_NOUNS})\b|(?<!\w)[ושהבלמכ]?(?:אחות|אח|אמא|אם|אבא|אב|אישה|אשת|בעל|בן|בת|דוד|דודה|סבתא|סבא"
+    r"|חבר|חברה|חברת|בוס|מנהל|שכן|אחותו|אחותה|אחיו|אחיה|אמו|אמה|אביו|אביה|אשתו|בעלה|בנו|בנה|בתו|בתה)(?!\w)",
+    re.I,
+)
+_I = re.compile(r"\b(?:i|i'm|i’m|we|we're|me)\b|(?<!\w)(?:אני|אנחנו|לי|שנינו)(?!\w)", re.I)
+
+
 def fact_of(reply: str, turn: Turn, echoes: Callable[[str], bool]) -> Checked:
     """The fact in the reply of a model, or the rule that refuses it.
 
@@ -243,19 +270,33 @@ def unsaid(line: str, said: str) -> str | None:
     mine, theirs = signature(line), signature(said)
     if not set(mine.numbers) <= set(theirs.numbers):
         return "number"
-    if grounding(line, said) < GROUNDED:
+    if grounding(line, _SUPPOSED.sub(" ", said)) < GROUNDED or _of_kin(line, said):
         return "not_said"
     return "polarity" if _turned_round(line, said) else None
 
 
+def _of_kin(line: str, said: str) -> bool:
+    """What is nearest to `line` tells of a relative, and `line` of somebody else."""
+    clauses = _nearest(line, said)
+    return bool(clauses) and all(
+        _KIN.search(clause) and not _I.search(clause) and not _KIN_WORD.search(line)
+        for clause in clauses
+    )
+
+
 def _turned_round(line: str, said: str) -> bool:
     """What is nearest to `line` says the opposite: a "not" was lost, or came from nowhere."""
-    mine, words = signature(line), set(content_words(line)) - _with_lemmas(_SUBJECTS)
+    mine, clauses = signature(line), _nearest(line, said)
+    return bool(clauses) and all(_opposes(line, mine, clause) for clause in clauses)
+
+
+def _nearest(line: str, said: str) -> list[str]:
+    """The clauses that share most of the telling words of `line`; none when none shares any."""
+    words = set(content_words(line)) - _with_lemmas(_SUBJECTS)
     clauses = [clause for clause in _CLAUSES.split(said) if clause.strip()]
     shared = [len(words & _held(clause)) for clause in clauses]
     best = max(shared, default=0)
-    nearest = [clause for clause, count in zip(clauses, shared, strict=True) if count == best]
-    return best > 0 and all(_opposes(line, mine, clause) for clause in nearest)
+    return [one for one, count in zip(clauses, shared, strict=True) if count == best > 0]
 
 
 def _opposes(line: str, mine: Signature, clause: str) -> bool:
@@ -283,10 +324,14 @@ def _held(text: str) -> frozenset[str]:
 
 def known_text(line: str, texts: Iterable[str]) -> bool:
     """One of the texts is the line, holds it, or stands in it: both ways, as a person compares."""
-    mine, hashed = _plain(line), content_hash(line)
+    mine, hashed, negations = _plain(line), content_hash(line), signature(line).negations
     for text in texts:
         theirs = _plain(text)
-        if content_hash(text) == hashed or (mine.strip() and mine in theirs):
+        if content_hash(text) == hashed:
+            return True
+        if signature(text).negations != negations:
+            continue  # "not allergic" holds "allergic"
+        if mine.strip() and mine in theirs:
             return True
         if len(theirs) >= MIN_CONTAINED_CHARS and theirs in mine and not adds(line, text):
             return True

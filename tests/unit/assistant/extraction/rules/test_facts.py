@@ -12,6 +12,7 @@ from rayapp.assistant.extraction.rules.facts import (
     fact_of,
     known_near,
     known_text,
+    unsaid,
 )
 from rayapp.text.hostile import hostile
 
@@ -103,6 +104,27 @@ def test_what_is_no_fact_is_refused_by_the_named_rule(reply: str, reason: str) -
     assert judged(said, "Noted", reply) == reason
 
 
+@pytest.mark.parametrize(
+    ("said", "line", "reason"),
+    [
+        ("Should I move to Haifa?", "The user moves to Haifa", "not_said"),
+        ("If I lived in Haifa, what would change?", "The user lives in Haifa", "not_said"),
+        ("האם אני אלרגי לבוטנים?", "המשתמש אלרגי לבוטנים", "not_said"),
+        ("My sister lives in Haifa.", "The user lives in Haifa", "not_said"),
+        ("אחותי גרה בחיפה.", "המשתמש גר בחיפה", "not_said"),
+        ("My sister lives in Haifa.", "The user's sister lives in Haifa", None),
+        ("אחותי גרה בחיפה.", "אחות המשתמש גרה בחיפה", None),
+        ("My sister and I live in Haifa.", "The user lives in Haifa", None),
+        ("I live in Haifa, should I move?", "The user lives in Haifa", None),
+        ("Can you find a hotel for my wedding in Haifa?", "User plans a wedding in Haifa", None),
+    ],
+)
+def test_what_is_asked_supposed_or_told_of_a_relative_is_no_fact_of_the_user(
+    said: str, line: str, reason: str | None
+) -> None:
+    assert unsaid(line, said) == reason
+
+
 def test_a_line_of_the_wrong_length_is_refused() -> None:
     said = "Haifa " * 200
     assert judged(said, "", "Haifa " * (MAX_CHARS // 6 + 2)) == "too_long"
@@ -138,6 +160,10 @@ def test_an_order_stays_one_whatever_stands_around_it(line: str) -> None:
         ("המשתמש גר בחיפה", "המשתמש גר בחיפה.", True),
         ("The user lives in Haifa", "As I noted, the user lives in Haifa and has a dog", True),
         ("המשתמש גר בחיפה", "לזכור: המשתמש גר בחיפה ויש לו כלב", True),
+        # What one of the two denies.
+        ("The user is not allergic to peanuts", "allergic to peanuts", False),
+        ("The user is allergic to peanuts", "The user is not allergic to peanuts", False),
+        ("המשתמש לא אוכל בשר וביצים", "אוכל בשר וביצים", False),
         # A line that says more.
         ("The user is 3", "the user is 34", False),
         ("The user lives in Haifa and owns a boat", "The user lives in Haifa", False),
