@@ -12,7 +12,7 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import tier_name
-from rayapp.search.requests import ExplainStage, Explanation, ScoreSummary, SearchQuery
+from rayapp.search.requests import ExplainStage, Explanation, Hit, ScoreSummary, SearchQuery
 from rayapp.search.rules.diversification import Kept
 from rayapp.search.rules.fusion import Candidate
 from rayapp.search.rules.ranking import Ranked, solutions_among
@@ -50,8 +50,9 @@ class Explainer:
         stages.append(_retrieved(candidate, item, gathered.priors, depth))
         ranked = await self.service.ranked(prepared, gathered, deadline, trace)
         kept = self.service.distinct(prepared, ranked)
-        collapsed = _collapsed(kept, ranked, item)
-        place = _position(kept, ranked, item)
+        page = self.service.page(prepared, ranked, kept)
+        collapsed = _collapsed(page, item)
+        place = _position(page, kept, ranked, item)
         shown = bool(collapsed) or _in_page(place, prepared)
         stages += [*_placed(ranked, item, prepared, kept=shown), *collapsed]
         lost = next((stage.stage for stage in stages if not stage.kept), None)
@@ -135,20 +136,22 @@ def _placed(
     ]
 
 
-def _collapsed(
-    kept: Sequence[Kept], ranked: Sequence[Ranked], item: MemoryItem
-) -> list[ExplainStage]:
-    for one in kept:
+def _collapsed(page: Sequence[Hit], item: MemoryItem) -> list[ExplainStage]:
+    for one in page:
         if item.memory_id in one.collapsed_ids:
-            face = ranked[one.index].item.memory_id
+            face = one.item.memory_id
             detail = f"Says the same as {face}, which scored better and is shown for both."
             return [ExplainStage(stage="collapse", kept=False, detail=detail)]
     return []
 
 
-def _position(kept: Sequence[Kept], ranked: Sequence[Ranked], item: MemoryItem) -> int | None:
-    """Among what is shown: collapsed twins take no place."""
-    return _place([ranked[one.index] for one in kept], item)
+def _position(
+    page: Sequence[Hit], kept: Sequence[Kept], ranked: Sequence[Ranked], item: MemoryItem
+) -> int | None:
+    """Among what is shown: collapsed twins take no place, and of two values of one thing the newer
+    has the better one."""
+    shown = next((hit.position for hit in page if hit.item.memory_id == item.memory_id), None)
+    return shown or _place([ranked[one.index] for one in kept], item)
 
 
 def _place(ranked: Sequence[Ranked], item: MemoryItem) -> int | None:

@@ -198,17 +198,7 @@ class SearchService:
         best, ranked = ranked, self.precise(prepared, ranked)
         kept = self.distinct(prepared, ranked)
         shown = kept[offset : offset + limit]
-        hits = tuple(
-            Hit(
-                position=offset + number,
-                item=ranked[one.index].item,
-                summary=ranked[one.index].summary,
-                collapsed_ids=one.collapsed_ids,
-                passage=ranked[one.index].passage,
-            )
-            for number, one in enumerate(shown, start=1)
-        )
-        hits = newest_first(hits, reorder=prepared.plan.sort_by == "relevance")
+        hits = self.page(prepared, ranked, kept)
         value = self._relevance(prepared, ranked or best)
         floor = prepared.query.floor
         if floor is not None and _BLIND.intersection(trace.degraded):
@@ -238,6 +228,23 @@ class SearchService:
             expansions=tuple(one.text for one in prepared.plan.expansions),
             datagov=prepared.datagov,
         )
+
+    def page(
+        self, prepared: Prepared, ranked: Sequence[Ranked], kept: Sequence[Kept]
+    ) -> tuple[Hit, ...]:
+        """What is shown, in its order."""
+        offset = prepared.query.offset
+        hits = [
+            Hit(
+                position=offset + number,
+                item=ranked[one.index].item,
+                summary=ranked[one.index].summary,
+                collapsed_ids=one.collapsed_ids,
+                passage=ranked[one.index].passage,
+            )
+            for number, one in enumerate(kept[offset : offset + prepared.limit], start=1)
+        ]
+        return newest_first(hits, reorder=prepared.plan.sort_by == "relevance")
 
     def distinct(self, prepared: Prepared, ranked: Sequence[Ranked]) -> list[Kept]:
         """Near-duplicates collapsed, as far as this page and the question whether one follows.

@@ -49,7 +49,8 @@ class Trace:
             ended = self._clock.monotonic()
             taken = ended - begun
             self.spans.append(Span(name, begun, ended))
-            self.timings_ms[f"{name}_ms"] = round(taken * 1000, 3)
+            before = self.timings_ms.get(f"{name}_ms", 0.0)
+            self.timings_ms[f"{name}_ms"] = round(before + taken * 1000, 3)
             self._metrics.observe("stage_latency_s", taken, stage=name)
 
     def degrade(self, reason: str, stage: str, error: Exception | None = None) -> None:

@@ -5,6 +5,7 @@ number, so a neighbour with another number shares most of it.
 """
 
 import re
+from functools import lru_cache
 
 from rayapp.text.hebrew import is_hebrew, without_prefixes
 from rayapp.text.normalize import normalize
@@ -28,6 +29,7 @@ _RUNS = re.compile(r"\d+|[^\W\d_]+")
 # `1990s`, `100km`, `12am`, `20th`.
 _QUANTITY = re.compile(r"\d{1,4}[^\W\d_]{1,2}")
 _DIGITS = re.compile(r"\d+")
+_LETTERS = re.compile(r"[a-z]+")
 _MARK = re.compile(r"[\d@_]")
 # What may stand right before an identifier, as far as Hebrew particles, and right after it.
 _BEFORE = re.compile(r"(?<!\w)(?<!\w[-._@])(?:[ושכלמבה]{1,5}-?)?\Z")
@@ -44,16 +46,25 @@ class Identifier:
 
     def __init__(self, readings: tuple[str, ...]) -> None:
         self.readings = readings
-        runs = _DIGITS.findall(readings[-1])
-        # Normalising a text takes far longer than to see that it lacks the digits.
-        self._digits = max(runs, key=len, default="")
+        # Normalising a text takes far longer than to see that it lacks the digits, or the letters.
+        self._digits = max(_DIGITS.findall(readings[-1]), key=len, default="")
+        self._letters = max(_LETTERS.findall(readings[-1]), key=len, default="")
 
     def is_in(self, text: str) -> bool:
         """Whether `text` holds it as a whole: not as a part of a longer one."""
-        if self._digits not in text:
+        if self._digits not in text or (not self._digits and not self._may_spell(text)):
             return False
-        plain = normalize(text).casefold()
+        plain = _plain(text)
         return any(_stands_in(plain, reading) for reading in self.readings)
+
+    def _may_spell(self, text: str) -> bool:
+        return not text.isascii() or self._letters in text.lower()
+
+
+# The identifiers of a question are looked for in one text after the other.
+@lru_cache(maxsize=8)
+def _plain(text: str) -> str:
+    return normalize(text).casefold()
 
 
 def _stands_in(text: str, reading: str) -> bool:

@@ -99,6 +99,8 @@ def _pieces(text: str) -> tuple[str, ...]:
 TermKind = Literal["raw", "lemma", "c4"]
 
 GRAM_LETTERS = 4
+# Letters.
+LONGEST_WORD = 64
 
 
 class Term(NamedTuple):
@@ -116,9 +118,15 @@ def term_index(text: str) -> int:
     return zlib.crc32(text.encode("utf-8"))
 
 
-@lru_cache(maxsize=CACHE_WORDS)
 def token_terms(token: Token, vocabulary: frozenset[str] = frozenset()) -> tuple[Term, ...]:
-    """All terms of one token. Stop words give their raw form only."""
+    """All terms of one token. Stop words give their raw form only, and so does what is no word of
+    any language: thousands of terms, which nobody asks for again."""
+    if len(token.text) <= LONGEST_WORD:
+        return _kept_terms(token, vocabulary)
+    return _terms_of(token, vocabulary) if token.parts else (_term("raw", token.text, 1.0),)
+
+
+def _terms_of(token: Token, vocabulary: frozenset[str]) -> tuple[Term, ...]:
     stop = token.text in STOP_WORDS
     found = [_term("raw", token.text, 1.0, stop)]
     if stop:
@@ -132,6 +140,9 @@ def token_terms(token: Token, vocabulary: frozenset[str] = frozenset()) -> tuple
         if part.isalpha() and part not in STOP_WORDS:
             found += _readings(part, vocabulary)
     return tuple(found)
+
+
+_kept_terms = lru_cache(maxsize=CACHE_WORDS)(_terms_of)
 
 
 def _readings(word: str, vocabulary: frozenset[str]) -> list[Term]:

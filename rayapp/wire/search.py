@@ -213,7 +213,7 @@ class SearchBody(bases.Strict):
     )
     min_relevance: bases.Share | None = bases.optional(
         "Leave out hits whose `score_summary.relevance`, a probability from 0 to 1, "
-        "is below this. 0 leaves nothing out, and fills that field."
+        "is below this; the best 60 are read for it. 0 leaves nothing out, and fills that field."
     )
     named_only: bases.Flag = Field(
         False,

@@ -316,11 +316,11 @@ def held_shares(question: str, candidates: Sequence[Candidate]) -> list[float] |
     An identifier is its own rare word: one that most candidates hold, or none, says nothing.
     """
     counts = [0] * len(candidates)
-    for identifier in identifiers_in(question):
-        holding = [at for at, one in enumerate(candidates) if identifier.is_in(one.item.text)]
-        if 2 * len(holding) <= len(candidates):
-            for at in holding:
-                counts[at] += 1
+    identifiers = identifiers_in(question)
+    held = [[identifier.is_in(one.item.text) for identifier in identifiers] for one in candidates]
+    for holding in zip(*held, strict=True):
+        if 2 * sum(holding) <= len(candidates):
+            counts = [count + held for count, held in zip(counts, holding, strict=True)]
     most = max(counts, default=0)
     return [count / most for count in counts] if most else None
 

@@ -258,6 +258,24 @@ async def test_recipes_change_the_weights(service: Harness) -> None:
     assert answer.hits[0].summary.weights["dense"] == 0.0
 
 
+async def test_explain_gives_the_places_that_the_search_gives(service: Harness) -> None:
+    """Of two values of one thing the newer stands first, whatever the words say."""
+    old = await service.store("My phone number is 054-1111111")
+    service.clock.advance(3_600)
+    new = await service.store("My phone number is 052-2222222")
+    await service.drain()
+    query = SearchQuery(query="what is my phone number 054")
+    hits = (await service.services.search.search(READ, query)).hits
+    places = {
+        one: (await service.services.explainer.explain(READ, one, query)).position
+        for one in (old, new)
+    }
+    assert places == {
+        hit.item.memory_id: hit.position for hit in hits if hit.item.memory_id in places
+    }
+    assert places[new] < places[old]
+
+
 async def test_explain_says_where_a_memory_was_lost(service: Harness) -> None:
     for number in range(12):
         await service.store(f"meeting about budget item {number}", tier=Tier.HISTORY)

@@ -3,7 +3,7 @@
 import pytest
 
 from rayapp.text.normalize import normalize
-from rayapp.text.tokens import Token, tokens
+from rayapp.text.tokens import Token, token_terms, tokens
 
 
 def split(text: str) -> list[Token]:
@@ -42,3 +42,11 @@ def test_link_keeps_its_words_and_drops_the_full_stop() -> None:
     (link,) = split("https://example.org/docs.")
     assert link.text == "https://example.org/docs"
     assert "docs" in link.parts
+
+
+def test_what_is_no_word_of_any_language_has_one_term() -> None:
+    """Thousands of grams of it, kept for the next search, filled the memory."""
+    (token,) = tokens("א" * 1_000)
+    assert [term.kind for term in token_terms(token)] == ["raw"]
+    (link,) = tokens("https://example.org/" + "/".join(["budget"] * 20))
+    assert "budget" in {term.text for term in token_terms(link)}

@@ -21,6 +21,7 @@ from rayapp.search.rules.diversification import (
     is_mixed,
     with_quotas,
 )
+from rayapp.text.normalize import content_hash
 from tests.support.builders import an_item
 
 
@@ -224,3 +225,22 @@ def test_what_is_kept_of_a_text_is_small_however_long_it_is(words: int, most: in
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < most * 2 * count
+
+
+def test_far_down_a_list_only_equal_texts_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page far down makes all before it anew, and its near-duplicates are few."""
+    monkeypatch.setattr(diversification, "FEW", 3)
+    texts = [*(f"note {n} of them" for n in range(5)), "note 0 of them", "note 4  of them"]
+    items = [
+        an_item(memory_id=f"m{n}", text=text, content_hash=content_hash(text))
+        for n, text in enumerate(texts)
+    ]
+    asked: list[tuple[str, str]] = []
+
+    def compared(one: str, other: str) -> bool:
+        asked.append((one, other))
+        return False
+
+    kept = collapse(items, similarity=0.1, wanted=100, may_collapse=compared)
+    assert [one.collapsed_ids for one in kept] == [("m5",), (), (), (), ("m6",)]
+    assert len(asked) == 1 + 2 + 3
