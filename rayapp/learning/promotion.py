@@ -381,7 +381,8 @@ class PromotionService:
             return None
         other = None
         if decision.to is not None:
-            other = await self.store.same_text(item, decision.to)
+            moved = rules.apply_move(item, decision, self.runtime.clock.now())
+            other = await self.store.same_text(moved, decision.to)
         if other is None:
             wanted = self._plain(item, decision, run)
         else:

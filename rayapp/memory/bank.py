@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rayapp.core.errors import NotFound
 from rayapp.core.ids import SYSTEM_USER
-from rayapp.memory.item import MemoryItem, Status
+from rayapp.memory.item import LEARNED_TAG, MemoryItem, Status
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import (
     BankStats,
@@ -68,7 +68,8 @@ class MemoryBankService:
             raise NotFound(f"No {tag} {memory_id}; list them to see their ids.")
         # The fact may be known for more than this list: then it only leaves the list.
         left = tuple(one for one in fact.tags if one != tag)
-        if left:
+        # Where it came from is no list.
+        if set(left) - {LEARNED_TAG}:
             await self._memories.edit(scope, memory_id, MemoryEdit(tags=left))
         else:
             await self._memories.archive(scope, memory_id, reason=f"{tag} removed")

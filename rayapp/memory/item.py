@@ -11,6 +11,8 @@ from rayapp.memory.tiers import Tier
 # Our own uuid5 namespace: point ids must not collide with ids other programs derive.
 POINT_NAMESPACE = uuid.UUID("6f1f0c52-6c0e-5b43-9a53-0d2f5f6f2b11")
 SCORE_DECIMALS = 4
+# What a model read out of a conversation carries it.
+LEARNED_TAG = "learned"
 NEUTRAL_SCORE = 0.5
 
 

@@ -3,13 +3,14 @@
 import hashlib
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 from rayapp.assistant.commands.rules import Command
 from rayapp.assistant.records import ContextRequest
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Clock
 from rayapp.learning.rules.promotion import event_id
-from rayapp.memory.item import Status
+from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import Event, EventStore
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import WriteScope
@@ -63,6 +64,23 @@ class OrderLedger:
             await self._events.add(event)
         except Conflict:
             return  # another call of this message noted it
+
+    async def removed(
+        self, scope: WriteScope, request: ContextRequest, command: Command
+    ) -> MemoryItem | None:
+        """What an earlier call of this message removed by this order, and is as that left it: the
+        next best fit is not meant."""
+        if request.conversation_id is None or request.message_id is None:
+            return None
+        for note in await self._events.of_conversation(scope.own, request.conversation_id, ORDERED):
+            of_this = (note.data["message_id"], note.data["order"], note.data["change"])
+            if of_this != (request.message_id, _key(command), "removed"):
+                continue
+            with suppress(NotFound):  # deleted since
+                item = await self._memories.get(scope.own, note.memory_id or "")
+                if item.version == note.data["version"]:
+                    return item
+        return None
 
     async def take_back(
         self, scope: WriteScope, request: ContextRequest, orders: Sequence[Command]

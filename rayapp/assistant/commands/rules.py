@@ -252,6 +252,10 @@ def takes_back(message: str) -> bool:
     return any(one.kind in ("forget", "remove_goal") for one in commands_of(message))
 
 
+# A goal of few words that was learned says what it is.
+_LABEL = re.compile(r"\A(?:goal|value|מטרה|ערך):\s*", re.IGNORECASE)
+
+
 def meant(
     items: Iterable[MemoryItem], words: str, coverage: Callable[[str, str], float]
 ) -> list[MemoryItem]:
@@ -262,7 +266,7 @@ def meant(
         return []
     # "Not" and "no" are no content words, and one number of a few words is a fifth of them.
     candidates = [one for one in items if difference(words, one.text) not in OTHER_FACTS]
-    exact = [one for one in candidates if _content(one.text) == wanted]
+    exact = [one for one in candidates if _content(_LABEL.sub("", one.text)) == wanted]
     if exact:
         return exact
     return [

@@ -19,7 +19,7 @@ from rayapp.index.ports import VectorIndex
 from rayapp.index.records import ScoredPoint, SubQuery
 from rayapp.inference import ports
 from rayapp.inference.chat.rules import answers
-from rayapp.memory.item import MemoryItem, Outcome, SourceType, Status, point_id_of
+from rayapp.memory.item import LEARNED_TAG, MemoryItem, Outcome, SourceType, Status, point_id_of
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import is_raw_exchange
 from rayapp.memory.scope import ItemFilter, ReadScope
@@ -136,7 +136,7 @@ def _is_learned(item: MemoryItem) -> bool:
     """Made here, of an exchange: what a person stored under the same tag is theirs."""
     source = item.source
     made = source.type is SourceType.ASSISTANT and source.tool_run_id is not None
-    return made and facts.LEARNED_TAG in item.tags
+    return made and LEARNED_TAG in item.tags
 
 
 def _facts(items: Sequence[MemoryItem]) -> list[MemoryItem]:

@@ -5,16 +5,16 @@ Each step meets what an earlier try left, so a call that died is finished by its
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 
 from rayapp.assistant.extraction.executor import EXTENDED, MERGED_REASON
-from rayapp.assistant.extraction.rules.facts import LEARNED_TAG
 from rayapp.core import errors
 from rayapp.core.runtime import Clock
 from rayapp.learning.ports import OutcomesOf, OutcomeStore
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.promotion import OWN_REASONS, event_id
-from rayapp.memory.item import ChangeType, MemoryItem, Status
+from rayapp.memory.item import LEARNED_TAG, ChangeType, MemoryItem, Status
 from rayapp.memory.ports import EventStore, MemoryStore, UserRows
 from rayapp.memory.requests import ItemQuery, MemoryEdit
 from rayapp.memory.rules.creation import restored
@@ -155,4 +155,6 @@ class Unlearning:
             before = next((row for row in rows if row.reason == MERGED_REASON), None)
             if before is not None:
                 edit = MemoryEdit(text=before.text, expected_version=item.version, reason=REASON)
-                await self.memories.edit(scope, item.memory_id, edit)
+                # What it said before may be a memory of its own by now, or it is changed meanwhile.
+                with suppress(errors.NotFound, errors.Conflict):
+                    await self.memories.edit(scope, item.memory_id, edit)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from rayapp.assistant.context.service import floor_of
 from rayapp.assistant.ports import SessionStore
@@ -69,6 +70,7 @@ class ToolsService(ToolWrites):
         self._sessions = sessions
         self._runtime = runtime
         self.table = table
+        self._turns = WeakValueDictionary[tuple[str, str, str], asyncio.Lock]()
         self._listed = definitions.tools_named(self.documents)
         self._handlers: Mapping[str, Handler] = {
             definitions.GetContextInsights.name: self._insights,
@@ -186,8 +188,22 @@ class ToolsService(ToolWrites):
         args: definitions.SearchMemory | definitions.SearchBooks,
         asked: SearchQuery,
     ) -> ToolAnswer:
-        """The one search of a turn."""
+        """The one search of a turn. Of two at the same time the second waits and finds that it is
+        one too many: its receipt would take the place of the one that the model was shown."""
         self._check_length(args.query)
+        if call.conversation_id is None or call.turn_id is None:
+            return await self._searched(scope, call, args, asked)
+        turn = (scope.user_id, call.conversation_id, call.turn_id)
+        async with self._turns.setdefault(turn, asyncio.Lock()):
+            return await self._searched(scope, call, args, asked)
+
+    async def _searched(
+        self,
+        scope: WriteScope,
+        call: ToolCall,
+        args: definitions.SearchMemory | definitions.SearchBooks,
+        asked: SearchQuery,
+    ) -> ToolAnswer:
         if not args.more and await self._count_searches(scope, call) >= SEARCHES_PER_TURN:
             return await self._limited(scope, call)
         found = await self.search.search(

@@ -125,6 +125,13 @@ class ToolWrites:
 
     async def update(self, scope: WriteScope, call: ToolCall, args: UpdateMemory) -> ToolAnswer:
         fact = await self._fact(scope, call, args)
+        if fact.status is not Status.ACTIVE or fact.superseded_by is not None:
+            gone = "is archived" if fact.superseded_by is None else "was replaced by a newer one"
+            raise InvalidInput(
+                f"memory_id: {fact.memory_id} {gone} and is shown to nobody; use "
+                "add_to_memory_bank to keep what holds now.",
+                details={"field": "memory_id"},
+            )
         edit = MemoryEdit(
             text=args.new_content,
             tags=args.tags or None,

@@ -28,7 +28,8 @@ DISK_RETRY_AFTER_S = 30.0
 # https://www.mongodb.com/docs/manual/reference/error-codes/
 AUTH_CODES = frozenset({13, 18, 8000})
 DUPLICATE_KEY = 11000
-TIMEOUT_CODES = frozenset({50, 262})
+# The last: the transaction lived longer than the server lets one (transactionLifetimeLimitSeconds).
+TIMEOUT_CODES = frozenset({50, 262, 290})
 # Write conflicts, shutdown, step-down and network codes: the server says "again, later".
 RETRY_CODES = frozenset(
     {6, 7, 63, 89, 91, 112, 189, 251, 9001, 10107, 11600, 11602, 13388, 13435, 13436}

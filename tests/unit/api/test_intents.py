@@ -13,6 +13,7 @@ from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_completions import chat_of
 
 GOALS = "/api/memory/memory-bank/goals"
+INSTRUMENTS = ("violin", "piano")
 GOAL = [("add goal: run a marathon", "run a marathon"), ("הוסף מטרה: לרוץ מרתון", "לרוץ מרתון")]
 
 
@@ -72,6 +73,27 @@ async def test_what_is_forgotten_twice_stays_removed_and_what_is_unclear_stays(
     other = exchange("forget that I live in Akko") | {"message_id": "m-2"}
     (done,) = (await api.post("/api/hooks/exchange", json=other)).json()["intents"]["commands"]
     assert (done["status"], done["memory_ids"]) == ("not_found", [])
+
+
+async def test_the_same_order_again_removes_nothing_that_is_only_alike(
+    api: httpx.AsyncClient,
+) -> None:
+    violin, piano = (
+        f"my daughter Maya studies {one} at school every Monday" for one in INSTRUMENTS
+    )
+    for n, text in enumerate((violin, piano)):
+        await api.post(
+            "/api/hooks/exchange",
+            json=exchange(f"remember that {text}") | {"message_id": f"m-0{n}"},
+        )
+    order = exchange(f"forget that {violin}")
+    found = [
+        (await api.post("/api/hooks/exchange", json=order)).json()["intents"]["commands"][0]
+        for _ in range(2)
+    ]
+    assert found[0]["memory_ids"] == found[1]["memory_ids"]
+    facts = (await api.get("/api/memory/items?tier=memory_bank")).json()["items"]
+    assert [one["text"] for one in facts] == [piano]
 
 
 async def ordered(

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from rayapp.assistant.conversations.rules import EXCHANGE_TAG
-from rayapp.assistant.extraction.rules.facts import LEARNED_TAG
 from rayapp.graphs.rules.directives import Side, side_of
-from rayapp.memory.item import MemoryItem, Outcome, SourceType
+from rayapp.memory.item import LEARNED_TAG, MemoryItem, Outcome, SourceType
 from rayapp.memory.rules.filtering import headings_of
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.text.language import detect_language

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import zip_longest
 from typing import Any, Literal, Self, TypeVar
 
-from rayapp.memory.item import SOURCE_TRUST, MemoryItem, SourceType, derived_id
+from rayapp.memory.item import LEARNED_TAG, SOURCE_TRUST, MemoryItem, SourceType, derived_id
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.text.hostile import hostile
@@ -412,7 +412,6 @@ def _differs(line: str, one: str, other: str) -> str | None:
 
 # Where something learned goes, and with which numbers. A model decides none of it.
 
-LEARNED_TAG = "learned"
 FACT_TAG = "fact"
 # From this share of its words in the user's own message on, a line is the user's word and stays;
 # below it, it is what the assistant said, and runs out unless outcomes prove it. Our choice.

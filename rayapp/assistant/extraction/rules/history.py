@@ -7,7 +7,7 @@ from typing import Literal
 from rayapp.assistant.extraction.rules import facts
 from rayapp.assistant.extraction.rules.facts import Checked, Learned, Turn
 from rayapp.inference.chat.rules.answers import ProfileFinding
-from rayapp.memory.item import derived_id
+from rayapp.memory.item import LEARNED_TAG, derived_id
 from rayapp.memory.tiers import Tier
 from rayapp.text.hebrew import HAS_HEBREW
 from rayapp.text.hostile import hostile
@@ -100,7 +100,7 @@ def profile_of(
                 memory_id=made.memory_id("profile", len(kept)),
                 text=checked.text,
                 tier=Tier.MEMORY_BANK,
-                tags=(facts.LEARNED_TAG, field.tag),
+                tags=(LEARNED_TAG, field.tag),
                 importance=field.importance,
                 confidence=SURE[finding.confidence],
                 trust=facts.derived_trust([turn.trust]),

@@ -380,6 +380,26 @@ async def test_a_fact_is_corrected_in_place(desk: Desk, which: dict[str, Any]) -
     assert item.tags == ("fact",)
 
 
+async def test_a_fact_that_nobody_is_shown_is_not_updated(desk: Desk) -> None:
+    await desk.call("archive_memory", memory_id="m-1")
+    with pytest.raises(errors.InvalidInput, match="is archived and is shown to nobody"):
+        await desk.call("update_memory", memory_id="m-1", new_content="Dana lives in Acre")
+    assert (await desk.item("m-1")).text != "Dana lives in Acre"
+
+
+async def test_of_two_searches_of_a_turn_at_once_the_first_is_judged(desk: Desk) -> None:
+    """The receipt of the second would take the place of what the model was shown."""
+    await desk.keep("m-9", "The dog of Dana is called Rex")
+    ids = {"conversation_id": "c-9", "turn_id": "t-9"}
+    first, second = await asyncio.gather(
+        desk.call("search_memory", query="Where does Dana live?", limit=1, **ids),
+        desk.call("search_memory", query="name of the dog?", limit=1, **ids),
+    )
+    assert (first.data["limited"], second.data["limited"]) == (False, True)
+    shown = [one["memory_id"] for one in first.data["results"]]
+    assert [one["memory_id"] for one in second.data["results"]] == shown
+
+
 async def test_a_result_number_names_a_fact(desk: Desk) -> None:
     await desk.call("search_memory", query="Where does Dana live?", tiers="memory_bank", limit=1)
     await desk.call("update_memory", memory_id=1, new_content="Dana lives in Acre")
