@@ -31,7 +31,9 @@ from rayapp.client.ops import JOBS, OpsCalls, SystemCalls
 from rayapp.client.retry import RetryPolicy
 from rayapp.client.user_data import UserDataCalls
 
-TIMEOUT_S = 30.0  # the server ends a request at serve.request_timeout_s, 30 s by default
+# The server ends its longest answers, an import or an erasure, after 60 s by default, and says how
+# far it came: who gives up earlier repeats it beside the first.
+TIMEOUT_S = 75.0
 JSON = {"Content-Type": "application/json"}
 
 

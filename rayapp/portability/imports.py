@@ -49,17 +49,26 @@ class ImportService:
 
     async def restore(self, scope: WriteScope, found: Archive, request: ImportRequest) -> Restored:
         """An import after an export of all there is."""
+        until = self._until()
         mapping = _mapping(found, scope, request)
         await self._check(found, self._row_check(found), mapping)
         before = await self._exports.safety(scope.own)
-        return Restored(before=before, report=await self.run(scope, found, request))
+        return Restored(before=before, report=await self._run(scope, found, request, until))
 
     async def run(self, scope: WriteScope, found: Archive, request: ImportRequest) -> ImportReport:
         """Check all, then write; the same archive again changes nothing."""
+        return await self._run(scope, found, request, self._until())
+
+    def _until(self) -> float:
+        """When a call is to be answered, by the monotonic clock."""
+        return self._clock.monotonic() + self._budget_s
+
+    async def _run(
+        self, scope: WriteScope, found: Archive, request: ImportRequest, until: float
+    ) -> ImportReport:
         mapping, check = _mapping(found, scope, request), self._row_check(found)
         await self._check(found, check, mapping)
         state, resumed = await self._state(scope, found, request)
-        until = self._clock.monotonic() + self._budget_s
         onto_nothing = not state.erased
         cleared, ended = await self._cleared(scope, found, state, request, until)
         report = ImportReport(counts={}, cleared=cleared, resumed=resumed, complete=ended)

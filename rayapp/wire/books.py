@@ -234,6 +234,7 @@ class BookProgress(_HowFar):
     """An event of the progress of an upload."""
 
     type: Literal["progress", "error"]
+    message: str | None = bases.absent("Of an error: what went wrong.")
     taskId: str = bases.path("book_id")
     bookId: str = bases.path("book_id")
     doclingTaskId: str | None = None
@@ -241,7 +242,8 @@ class BookProgress(_HowFar):
     @classmethod
     def from_book(cls, book: Book, indexed: int) -> Self:
         kind = "error" if book.state is BookState.FAILED else "progress"
-        return cls.of_book(book, indexed, type=kind)
+        wrong = message_of(book) if kind == "error" else None
+        return cls.of_book(book, indexed, type=kind, message=wrong)
 
 
 class BookSearchQuery(PlaceFilters):

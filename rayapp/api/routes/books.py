@@ -372,7 +372,9 @@ async def _followed(call: Call, book: Book, rounds: int) -> AsyncIterator[bytes]
         event = wire.BookProgress.from_book(book, await books.indexed(book))
         if book.error is not None and wants_hebrew.get():
             told = SENTENCES.get(book.error_code or "", SENTENCES["error"])
-            event = event.model_copy(update={"error": told, "processingMessage": told})
+            event = event.model_copy(
+                update=dict.fromkeys(("error", "message", "processingMessage"), told)
+            )
         said = event.model_dump_json().encode()
         if look == rounds and book.state in OPEN:
             yield sse_event("unfinished", str(look), said)

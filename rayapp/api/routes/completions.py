@@ -14,7 +14,7 @@ from rayapp.api.route import CurrentCall, router
 from rayapp.api.routes.jobs import EVENT_STREAM, STREAM_HEADERS
 from rayapp.assistant.completions.rules import Asked, asked_of
 from rayapp.assistant.completions.service import Begun
-from rayapp.core.errors import ModelDown, RateLimited, RayappError
+from rayapp.core.errors import InvalidInput, ModelDown, RateLimited, RayappError
 from rayapp.inference.ports import Message
 from rayapp.inference.rules import estimate_tokens
 from rayapp.wire import completions as wire
@@ -69,7 +69,12 @@ async def models(call: CurrentCall) -> wire.ModelCards:
 async def embeddings(call: CurrentCall, body: wire.EmbeddingsBody) -> wire.EmbeddingsAnswer:
     """The vectors that search compares, of length one."""
     embedder, settings = call.services.embedder, call.services.settings.embedding
-    limit_s = settings.batch_timeout_s
+    limit_s, info = settings.batch_timeout_s, await embedder.info()
+    if body.dimensions not in (None, info.dims):
+        raise InvalidInput(
+            f"dimensions: the vectors of {info.model} have {info.dims} numbers; leave it out.",
+            details={"field": "dimensions"},
+        )
     vectors = await embedder.embed(body.input, body.input_type, timeout_s=limit_s)
     tokens = sum(map(estimate_tokens, body.input))
     return wire.EmbeddingsAnswer(
@@ -77,7 +82,7 @@ async def embeddings(call: CurrentCall, body: wire.EmbeddingsBody) -> wire.Embed
             wire.EmbeddingRow.of_vector(index, one, encoded=body.encoding_format == "base64")
             for index, one in enumerate(vectors)
         ),
-        model=(await embedder.info()).model,
+        model=info.model,
         usage=wire.TokenCount(prompt_tokens=tokens, total_tokens=tokens),
     )
 

@@ -167,7 +167,8 @@ async def test_why_a_document_failed_is_said_in_the_language_of_the_reader(
     assert "event: error" in text
     (data,) = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
     hebrew, english = SENTENCES["document_broken"], "The file is broken; save it again."
-    assert data["error"] == data["processingMessage"] == (hebrew if language == "he" else english)
+    wanted = hebrew if language == "he" else english
+    assert data["error"] == data["processingMessage"] == data["message"] == wanted
 
 
 async def test_a_file_that_says_the_same_is_asked_by_its_own_id(

@@ -361,6 +361,10 @@ async def test_vectors_are_those_of_the_search(fields: dict[str, Any]) -> None:
         for row, vector in zip(found.data, wanted, strict=True):
             assert np.allclose(row.embedding, vector, atol=1e-6)
         assert found.usage.total_tokens > 0
+        dims = len(wanted[0])
+        await chat.client.embeddings.create(model="any", input="Haifa", dimensions=dims)
+        with pytest.raises(openai.UnprocessableEntityError, match=f"have {dims} numbers"):
+            await chat.client.embeddings.create(model="any", input="Haifa", dimensions=dims - 1)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -128,7 +128,7 @@ async def preflight(client: httpx.AsyncClient, origin: str) -> httpx.Response:
     headers = {
         "Origin": origin,
         "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "authorization,content-type,idempotency-key",
+        "Access-Control-Request-Headers": "authorization,content-type,idempotency-key,x-turn-id",
     }
     return await client.options("/api/memory/store", headers=headers)
 
@@ -150,7 +150,8 @@ async def test_a_page_on_the_list_may_call(mode: str) -> None:
         # A refusal can be read by the page as well.
         assert answer.status_code == (401 if mode == "keys" else 201)
         assert answer.headers["Access-Control-Allow-Origin"] == PAGE
-        assert "X-Request-Id" in answer.headers["Access-Control-Expose-Headers"]
+        exposed = answer.headers["Access-Control-Expose-Headers"]
+        assert {"X-Request-Id", "X-Conversation-Id", "ETag"} <= set(exposed.split(", "))
         for one in (asked, answer):
             assert "*" not in allowed(one).values()
             assert "access-control-allow-credentials" not in one.headers

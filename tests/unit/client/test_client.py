@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from rayapp.client import BacklogView, Memory, MemoryClient, RetryPolicy
+from rayapp.client.calls import asked
 from rayapp.client.discovery import read_key, service_url
 from rayapp.client.progress import LINE_INTERVAL_S, Progress
 from rayapp.client.retry import may_retry
@@ -49,6 +50,11 @@ async def test_what_a_service_says_of_the_key_is_logged_once(
         await client.search("a")
         await client.search("b")
     assert caplog.messages == [f"{service.url}: local mode checks no key"]
+
+
+def test_a_filter_without_a_value_asks_for_nothing() -> None:
+    """Left out it would ask for everything."""
+    assert asked("/x", tags=[], tier=None, ids=["a", "b"]) == "/x?tags=&ids=a&ids=b"
 
 
 async def test_batch_keeps_order_and_names_the_rejected(service: FakeService) -> None:

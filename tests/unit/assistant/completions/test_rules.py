@@ -38,6 +38,7 @@ def test_without_a_name_it_is_known_by_its_beginning() -> None:
 
 
 def test_a_name_that_is_no_id_becomes_one() -> None:
+    assert asked(HELLO, user="דנה").conversation_id.isascii(), "a header carries it"
     found = asked(HELLO, conversation="my chat / שיחה").conversation_id
     assert found == asked(HELLO, conversation="my chat / שיחה").conversation_id
     assert found.isalnum()
