@@ -220,7 +220,8 @@ class KgActionView(bases.Answer):
 
 
 class KgMeta(bases.BuiltIn):
-    """How many concepts there are before the filters."""
+    """How many of the concepts used last (at most 200 of each graph) there are before the
+    filters."""
 
     mode: str
     routing_count: int

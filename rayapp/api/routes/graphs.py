@@ -33,7 +33,8 @@ async def graph(call: CurrentCall, query: InQuery[wire.GraphQuery]) -> wire.Grap
 
 @routes.get(f"{MEMORY}/kg", summary="List concepts")
 async def kg(call: CurrentCall, query: InQuery[wire.KgQuery]) -> wire.KgAnswer:
-    """Concepts of both graphs, merged by their lemma, and how actions did."""
+    """The concepts used last of both graphs (at most 200 of each), merged by their lemma and put in
+    order, and how actions did."""
     listing = await call.services.graphs.listing(
         call.reads, query.mode, concepts=MAX_PAGE, actions=ACTION_ROWS
     )
