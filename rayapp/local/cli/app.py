@@ -5,12 +5,12 @@ import asyncio
 import os
 import pkgutil
 import shlex
-import subprocess
 import symtable
 import sys
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -297,7 +297,19 @@ def job(
         folder = settings_of(data_dir).data.dir
         env |= stack.stack_environment(folder)
         env["RAYAPP_DATA__DIR"] = str(StackPaths.of(folder).data)
-    raise typer.Exit(subprocess.run(command, env=env, check=False).returncode)
+    become(command, env)
+
+
+def become(command: list[str], env: Mapping[str, str]) -> NoReturn:
+    """This process goes on as the command: what a terminal sends reaches it alone, its exit code is
+    ours. Raises OSError when the program cannot be started.
+
+    `subprocess.run` kills its command a quarter of a second after Ctrl-C, and a job needs longer to
+    pause.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execvpe(command[0], command, env)
 
 
 def settings_of(data_dir: Path | None, profile: str | None = None) -> Settings:

@@ -12,7 +12,6 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from jobs import evaluate
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import ApiKey, Scope
 from rayapp.core.errors import ConfigError, InvalidInput
@@ -45,18 +44,6 @@ def test_jobs_are_the_modules_with_a_main() -> None:
     for name in ("waiting", "suites", "nope", "os.path", "../evaluate", ""):
         with pytest.raises(ConfigError, match="deferred, dictionary, documents_ingest, embedder"):
             checked_job(name)
-
-
-@pytest.mark.process
-def test_help_of_a_job_is_its_own_and_needs_no_stack(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    done = RUNNER.invoke(app, ["job", "evaluate", "--help", "--data-dir", str(tmp_path)])
-    assert done.exit_code == 0
-    text = capfd.readouterr().out
-    assert "--suite" in text
-    assert "admin scope" in " ".join(text.split())
-    assert evaluate.parser().prog in text
 
 
 def test_help_without_a_job_lists_them() -> None:

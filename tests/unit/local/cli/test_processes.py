@@ -1,6 +1,8 @@
 """Commands that cannot do what they are asked, as processes: one sentence that says what to do."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -8,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell import typed
+from jobs import evaluate
+from tests.shell import LIMIT_S, typed
 
 pytestmark = pytest.mark.process
 RAYAPP = f"{sys.executable} -m rayapp"
@@ -115,3 +118,41 @@ def test_a_supervisor_that_was_killed(tmp_path: Path) -> None:
     text = f'{{"stack_id": "x", "phase": "ready", "supervisor": {gone}}}'
     (run / "state.json").write_text(text)
     one_sentence(typed(f"{RAYAPP} status --data-dir data", tmp_path), "killed", "`rayapp up`")
+
+
+def test_help_of_a_job_is_its_own_and_needs_no_stack(tmp_path: Path) -> None:
+    done = typed(f"{RAYAPP} job evaluate --help --data-dir data", tmp_path)
+    assert done.returncode == 0
+    assert "--suite" in done.stdout
+    assert "admin scope" in " ".join(done.stdout.split())
+    assert evaluate.parser().prog in done.stdout
+
+
+# Stands for a driver, which needs longer than a moment to end its step.
+PAUSES = """
+import os, sys, time
+if "jobs.evaluate" in sys.orig_argv:
+    try:
+        print("begun", flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        time.sleep(1)
+        print("paused", flush=True)
+        os._exit(3)
+"""
+
+
+def test_a_job_has_its_time_after_ctrl_c_to_pause(broken: Path) -> None:
+    (broken / "sitecustomize.py").write_text(PAUSES)
+    job = subprocess.Popen(
+        [*RAYAPP.split(), "job", "evaluate", "--help"],
+        env=os.environ | {"PYTHONPATH": str(broken)},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert job.stdout is not None
+    assert job.stdout.readline() == "begun\n"
+    os.killpg(job.pid, signal.SIGINT)  # a terminal sends it to every process of the group
+    said, _ = job.communicate(timeout=LIMIT_S)
+    assert (said, job.returncode) == ("paused\n", 3)
