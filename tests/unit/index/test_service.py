@@ -43,6 +43,25 @@ class Poisoned(ModelEmbedder):
         return await super().embed(texts, kind, timeout_s=timeout_s)
 
 
+class Slow(ModelEmbedder):
+    """Ends eight texts a second, as a small transformer on a busy CPU does."""
+
+    async def embed(
+        self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
+    ) -> list[Vector]:
+        if len(texts) / 8 > timeout_s:
+            raise EmbedderDown(f"No embedding within {timeout_s} s.")
+        return await super().embed(texts, kind, timeout_s=timeout_s)
+
+
+async def test_a_slow_embedder_is_asked_in_parts_that_it_ends_in_time(service: Harness) -> None:
+    service.embedder.inner = Slow()
+    for number in range(200):
+        await service.store(f"note {number}")
+    await service.indexing.run_once()
+    assert (await service.items.backlog()).synced == 200
+
+
 async def test_everything_pending_becomes_synced(service: Harness) -> None:
     for number in range(10):
         await service.store(f"note {number}")
