@@ -86,19 +86,21 @@ def job_environment(settings: Settings, env: Mapping[str, str]) -> dict[str, str
 
     The folder is enough where a local stack runs. Elsewhere the driver finds the servers in the
     environment of its node, which has them from `ray start` (MONGODB_URI, QDRANT_URL, REDIS_URL),
-    and is told how else this process was set.
+    and is told how else this process was set; its profile too, which the arguments of the
+    application may have chosen (`deploy.application`).
     """
     folder = settings.data.dir.resolve()
     found = {f"{ENV_PREFIX}DATA__DIR": str(folder)}
     if _has_stack(folder):
         return found
+    found["RAYAPP_PROFILE"] = settings.profile
     return {name: value for name, value in env.items() if _is_told(name)} | found
 
 
 def _is_told(name: str) -> bool:
     if not name.startswith(ENV_PREFIX) or name.rsplit("__", 1)[-1].upper() in SECRETS:
         return False
-    return name in {"RAYAPP_PROFILE", "RAYAPP_CONFIG"} or name not in ENV_EXTRA
+    return name == "RAYAPP_CONFIG" or name not in ENV_EXTRA
 
 
 def _has_stack(folder: Path) -> bool:

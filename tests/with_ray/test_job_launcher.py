@@ -92,11 +92,13 @@ def test_beside_a_local_stack_the_folder_is_all_a_driver_is_told(
     assert job_environment(settings, env) == {"RAYAPP_DATA__DIR": str(tmp_path.resolve())}
 
 
+@pytest.mark.parametrize("by_node", [{}, {"RAYAPP_PROFILE": "local"}])
 def test_elsewhere_a_driver_gets_the_settings_of_this_process_but_no_secret(
-    settings: Settings, tmp_path: Path
+    by_node: dict[str, str], tmp_path: Path
 ) -> None:
+    """Serve's arguments choose the profile, whatever the environment says."""
     env = {
-        "RAYAPP_PROFILE": "prod",
+        **by_node,
         "RAYAPP_STACK": "mark",
         "RAYAPP_JOBS__LEASE_S": "20",
         "RAYAPP_DATAGOV__CKAN_URL": "https://data.gov.il",
@@ -108,6 +110,7 @@ def test_elsewhere_a_driver_gets_the_settings_of_this_process_but_no_secret(
         "RAY_ADDRESS": "10.0.0.1:6379",
         "HOME": "/home/u",
     }
+    settings = load_settings("prod", env=env, overrides={"data": {"dir": str(tmp_path)}})
     assert job_environment(settings, env) == {
         "RAYAPP_PROFILE": "prod",
         "RAYAPP_JOBS__LEASE_S": "20",
