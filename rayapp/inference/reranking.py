@@ -18,6 +18,9 @@ from rayapp.inference.ports import InlineRerankBackend, RerankBackend
 
 # Searches that may wait for the model before the next one keeps its ranked order at once.
 WAITING_SEARCHES = 32
+# Share of a caller's time after which a call no longer begins: its caller would be gone before its
+# scores are there, and everybody behind it late as well. Our choice.
+BEGIN_SHARE = 0.5
 
 
 def sigmoid(logit: float) -> float:
@@ -73,11 +76,12 @@ class RerankService(ModelGateway[RerankBackend | None, RerankerSettings]):
             if scores is not None:
                 return scores
         self._waiting += 1
-        task = asyncio.get_running_loop().create_task(self._score(self.backend, query, cut))
+        begin = Deadline(BEGIN_SHARE * timeout_s, monotonic)
+        task = asyncio.get_running_loop().create_task(self._score(self.backend, query, cut, begin))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
-        # A caller who gives up leaves the call running to its own limit: only so does the breaker
-        # learn of a backend that hangs longer than its callers wait.
+        # A caller who gives up leaves a call that began running to its own limit: only so does the
+        # breaker learn of a backend that hangs longer than its callers wait.
         done, _ = await asyncio.wait({task}, timeout=timeout_s)
         if not done:
             raise RerankerDown(
@@ -142,9 +146,18 @@ class RerankService(ModelGateway[RerankBackend | None, RerankerSettings]):
         self.metrics.observe("rerank_latency_s", monotonic() - start)
         return [sigmoid(logit) for logit in logits]
 
-    async def _score(self, backend: RerankBackend, query: str, documents: list[str]) -> list[float]:
-        """The batches run one after another inside `reranker.timeout_s`."""
+    async def _score(
+        self, backend: RerankBackend, query: str, documents: list[str], begin: Deadline
+    ) -> list[float]:
+        """The batches run one after another inside `reranker.timeout_s`.
+
+        Raises RerankerDown where they could not begin in time, which says nothing of the backend.
+        """
         async with self._slots:
+            if begin.expired:
+                raise RerankerDown(
+                    "Too many searches wait for the reranker; retry later.", code="reranker_timeout"
+                )
             deadline = Deadline(self.settings.timeout_s, monotonic)
             start = monotonic()
             scores = await self._score_batches(backend, query, documents, deadline)

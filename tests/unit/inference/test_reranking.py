@@ -161,6 +161,18 @@ class TestTrouble:
             task.cancel()
         await bench.service.close()
 
+    async def test_above_its_capacity_it_works_only_for_callers_who_still_wait(self) -> None:
+        bench = Bench(delay_s=0.05)
+        asked = [bench.rerank(*DOCUMENTS, timeout_s=1.0) for _ in range(WAITING_SEARCHES)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        scored = [answer for answer in answers if isinstance(answer, list)]
+        late = [answer for answer in answers if isinstance(answer, RerankerDown)]
+        assert len(bench.backend.calls) == len(scored) <= 11  # those that begin within half of 1 s
+        assert {error.code for error in late} == {"reranker_timeout"}
+        assert (await bench.service.health())["waiting"] == 0
+        assert bench.breaker.snapshot(0).failures == 0
+        assert await bench.rerank(*DOCUMENTS, timeout_s=1.0) is not None
+
     async def test_no_time_left(self) -> None:
         with pytest.raises(DeadlineExceeded):
             await Bench().rerank(*DOCUMENTS, timeout_s=0)
