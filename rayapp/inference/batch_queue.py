@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Generic, TypeVar
 
 from rayapp.core.batching import OUT_OF_MEMORY, after_out_of_memory, padded_tokens, plan_batches
@@ -16,18 +16,41 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 
+# Calls that used most of a cap which had shrunk, before it grows by that part of itself: a cap that
+# was halved is whole again after some 400 of them, and where memory is still missing, one call in
+# as many is made in halves. Our choice.
+GROW_AFTER = 64
+GROW_SHARE = 1 / 8
+
+
 @dataclass(slots=True)
 class BatchCap:
-    """Largest call; `max_tokens` shrinks for good when a call runs out of memory."""
+    """Largest call; `max_tokens` shrinks when a call runs out of memory, and grows back slowly."""
 
     max_size: int
     max_tokens: int
+    _most_tokens: int = field(init=False)
+    _full_calls: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._most_tokens = self.max_tokens
 
     def plan(self, token_counts: Sequence[int]) -> list[list[int]]:
         return plan_batches(token_counts, self.max_size, self.max_tokens)
 
     def shrink(self, failed_tokens: int) -> None:
         self.max_tokens = min(self.max_tokens, after_out_of_memory(failed_tokens))
+        self._full_calls = 0
+
+    def fitted(self, tokens: int) -> None:
+        """Learn from a call that had room. One far below the cap says nothing about it."""
+        if self.max_tokens == self._most_tokens or 2 * tokens <= self.max_tokens:
+            return
+        self._full_calls += 1
+        if self._full_calls >= GROW_AFTER:
+            grown = self.max_tokens + max(1, int(GROW_SHARE * self.max_tokens))
+            self.max_tokens = min(self._most_tokens, grown)
+            self._full_calls = 0
 
 
 @dataclass(frozen=True)
@@ -37,7 +60,7 @@ class Splitter(Generic[E, R]):
     Attributes:
         call: one model call, results in order.
         tokens: tokens of one entry.
-        cap: learns from calls that did not fit.
+        cap: learns from calls that did not fit, and from those that did.
         metrics: counts `oom_metric`.
         oom_metric: registered metric name.
     """
@@ -74,18 +97,24 @@ class Splitter(Generic[E, R]):
 
     async def _attempt(self, entries: list[E]) -> Sequence[R | RayappError] | None:
         """One call; None when a smaller one may do better."""
+        tokens = padded_tokens([self.tokens(entry) for entry in entries])
         try:
-            return await self.call(entries)
+            answers = await self.call(entries)
         except InvalidInput as error:
             return [error] if len(entries) == 1 else None
         except DependencyDown as error:
             if error.code != OUT_OF_MEMORY:
                 return [error] * len(entries)
             self.metrics.count(self.oom_metric)
-            self.cap.shrink(padded_tokens([self.tokens(entry) for entry in entries]))
-            return [error] if len(entries) == 1 else None
+            if len(entries) == 1:
+                # No smaller call can be made of it, so it says nothing about batches.
+                return [error]
+            self.cap.shrink(tokens)
+            return None
         except RayappError as error:
             return [error] * len(entries)
+        self.cap.fitted(tokens)
+        return answers
 
 
 log = logging.getLogger("rayapp.embedding")

@@ -12,7 +12,7 @@ from rayapp.core.breaker import Breaker, BreakerPolicy, BreakerState
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings
 from rayapp.core.vectors import Vector
-from rayapp.inference.batch_queue import QUEUED_BATCHES
+from rayapp.inference.batch_queue import GROW_AFTER, QUEUED_BATCHES, BatchCap
 from rayapp.inference.embedding import EmbeddingService, prepare, unit_vector
 from tests.support.models import HashBackend, hash_vector
 
@@ -245,6 +245,45 @@ class TestOutOfMemory:
                 await bench.one("huge")
         bench.backend.memory_texts = None
         assert len(await bench.one("small")) == DIMS
+
+    async def test_one_text_that_does_not_fit_makes_no_batch_smaller(self, make: Make) -> None:
+        bench = make(max_size=16)
+        bench.backend.memory_texts = 0
+        with pytest.raises(errors.EmbedderDown):
+            await bench.one("tiny")
+        bench.backend.memory_texts = None
+        bench.backend.calls.clear()
+        await bench.service.embed([f"{number:02}" for number in range(16)], "passage", timeout_s=5)
+        assert [len(call) for call in bench.backend.calls] == [16]
+
+    async def test_batches_grow_again_once_memory_is_back(self, make: Make) -> None:
+        bench = make(max_size=16, max_tokens=16 * 2)
+        texts = [f"{number:02}" for number in range(16)]  # estimated as 2 tokens each
+        bench.backend.memory_texts = 15
+        await bench.service.embed(texts, "query", timeout_s=5)
+        bench.backend.memory_texts = None
+        sizes: list[int] = []
+        for _ in range(8 * GROW_AFTER):
+            bench.backend.calls.clear()
+            await bench.service.embed(texts, "query", timeout_s=5)
+            sizes.append(max(len(call) for call in bench.backend.calls))
+        assert sizes[: GROW_AFTER // 2 - 1] == [8] * (GROW_AFTER // 2 - 1)
+        assert sizes == sorted(sizes)
+        assert sizes[-1] == 16
+
+
+def test_a_cap_grows_back_to_what_it_was_and_no_further() -> None:
+    cap = BatchCap(max_size=8, max_tokens=1_000)
+    cap.shrink(1_000)
+    for _ in range(GROW_AFTER):
+        cap.fitted(10)
+    assert cap.max_tokens == 500, "small calls say nothing"
+    for _ in range(GROW_AFTER):
+        cap.fitted(500)
+    assert cap.max_tokens == 562
+    for _ in range(20 * GROW_AFTER):
+        cap.fitted(cap.max_tokens)
+    assert cap.max_tokens == 1_000
 
 
 class TestBackendTrouble:
