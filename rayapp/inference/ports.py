@@ -179,6 +179,7 @@ class UsageRow:
     """One call of a helper, for the ledger of a user. `cost`: in the currency of the settings.
 
     `ask_id`: the same for both tries of one question. `answered`: the model said something.
+    `left`: whoever asked was gone before it could.
     """
 
     user_id: str
@@ -192,6 +193,7 @@ class UsageRow:
     duration_ms: float = 0.0
     ask_id: str = ""
     answered: bool = True
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,13 +208,15 @@ class UsageTotal:
 
 @dataclass(frozen=True, slots=True)
 class CallSeen:
-    """One call of a helper: `ok` when its answer could be used, `answered` when there was one."""
+    """One call of a helper: `ok` when its answer could be used, `answered` when there was one,
+    `left` when nobody waited for one."""
 
     helper: str
     ok: bool
     user_id: str = ""
     ask_id: str = ""
     answered: bool = True
+    left: bool = False
 
 
 class UsageStore(Protocol):

@@ -71,10 +71,10 @@ class UsageContract:
             a_row(now - 2 * minute, "fact_extraction", ok=False, ask_id="a", answered=False)
         )
         await usage.add(a_row(now, "contextual_prefix", user_id="noa"))
-        await usage.add(a_row(now - minute, "contextual_prefix"))
+        await usage.add(a_row(now - minute, "contextual_prefix", left=True))
         newest = [
             CallSeen("contextual_prefix", True, "noa"),
-            CallSeen("contextual_prefix", True, "dana"),
+            CallSeen("contextual_prefix", True, "dana", left=True),
             CallSeen("fact_extraction", False, "dana", "a", answered=False),
         ]
         assert await usage.recent(now - timedelta(hours=1), 9) == newest

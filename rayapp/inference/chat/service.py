@@ -4,9 +4,10 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -42,8 +43,12 @@ log = logging.getLogger("rayapp.models")
 SEEN = timedelta(minutes=5)
 SEEN_CALLS = 200
 SILENT_AFTER = 3
-# Health as a whole ends after 3 s: a ledger that takes longer than this, seconds, says nothing.
+# Health as a whole ends after 3 s: a ledger that takes longer than this, seconds, says nothing. Nor
+# does whoever leaves wait longer for it.
 LEDGER_S = 1.0
+# Share of what is left of a question's time that may pass before its call begins: the rest is the
+# model's own, because an answer that is cut off counts against the breaker. Our choice.
+BEGIN_SHARE = 0.5
 # With less than that left, a second try would only be cut off.
 LEAST_RETRY_S = 1.0
 # Of a bad answer, what the model is shown again; the rest teaches it nothing.
@@ -195,6 +200,8 @@ class ModelCalls:
             return []  # that the ledger is away is told by the truth's own component
         by_helper: dict[str, dict[str, list[ports.CallSeen]]] = {}
         for number, call in enumerate(calls):
+            if call.left:
+                continue
             asks = by_helper.setdefault(call.helper, {})
             asks.setdefault(call.ask_id or str(number), []).append(call)
         return sorted(
@@ -252,24 +259,35 @@ class ModelCalls:
         self._flying[asked.user_id] = self._flying[asked.user_id].plus(planned)
         try:
             await self._check_budget(asked)
-            begun = self.runtime.clock.monotonic()
-            answer: ports.ChatAnswer | None = None
-            read: T | Unreadable | None = None
-            try:
-                answer = await self._limited(asked, messages)
-                read = self._read(answer, question)
-            except _NoAnswer as gone:
-                if gone.called:
-                    lost = _lost(messages, gone.why)
-                    await self._record(asked, lost, begun, ok=False, answered=False)
-                raise
-            await self._record(asked, answer.usage, begun, ok=not isinstance(read, Unreadable))
-            return answer, read
+            await self._wait_turn(asked)
+            return await self._charged(asked, messages, question)
         finally:
             left = self._flying[asked.user_id].minus(planned)
             self._flying[asked.user_id] = left
             if left.calls == 0:
                 del self._flying[asked.user_id]
+
+    async def _charged(
+        self, asked: _Asked, messages: Sequence[ports.Message], question: ports.ModelQuestion[T]
+    ) -> tuple[ports.ChatAnswer, T | Unreadable]:
+        """The request of whoever has the turn, and its row. Raises _NoAnswer."""
+        begun = self.runtime.clock.monotonic()
+        try:
+            answer = await self._limited(asked, messages)
+        except _NoAnswer as gone:
+            if gone.called:
+                await self._record(asked, _lost(messages, gone.why), begun, result="none")
+            raise
+        except asyncio.CancelledError:
+            # The model has read the question all the same.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LEDGER_S):
+                    await self._record(asked, _lost(messages, "timeout"), begun, result="left")
+            raise
+        read = self._read(answer, question)
+        bad = isinstance(read, Unreadable)
+        await self._record(asked, answer.usage, begun, result="bad" if bad else "ok")
+        return answer, read
 
     def _plan_cost(self, prompt: Prompt, messages: Sequence[ports.Message]) -> Spent:
         """The most that a call may cost: the whole question, and an answer as long as allowed."""
@@ -288,14 +306,21 @@ class ModelCalls:
         if refusal is not None:
             raise _NoAnswer("budget", refusal)
 
-    async def _limited(self, asked: _Asked, messages: Sequence[ports.Message]) -> ports.ChatAnswer:
-        """Within the number of calls, the breaker and what is left of the time."""
+    async def _wait_turn(self, asked: _Asked) -> None:
+        """Take one of the calls that may run at once. Raises _NoAnswer."""
+        left = asked.deadline.remaining()
+        if left <= 0:
+            raise _NoAnswer("timeout", "No time was left for the call.", called=False)
         try:
-            async with asyncio.timeout(asked.deadline.remaining()):
+            async with asyncio.timeout(BEGIN_SHARE * left):
                 await self._slots.acquire()
         except TimeoutError as error:
             busy = "All calls are in use: raise models.concurrency."
             raise _NoAnswer("timeout", busy, called=False) from error
+
+    async def _limited(self, asked: _Asked, messages: Sequence[ports.Message]) -> ports.ChatAnswer:
+        """Within the breaker and what is left of the time; gives the turn back. Raises _NoAnswer,
+        and CancelledError only when the model was called."""
         try:
             return await self.breaker.call(
                 lambda: self._complete(asked, messages), self.runtime.clock.monotonic, ModelDown
@@ -314,8 +339,6 @@ class ModelCalls:
     async def _complete(self, asked: _Asked, messages: Sequence[ports.Message]) -> ports.ChatAnswer:
         assert self.chat is not None
         left = asked.deadline.remaining()
-        if left <= 0:
-            raise TimeoutError("No time was left for the call.")
         request = ports.ChatRequest(
             messages=messages,
             max_tokens=asked.prompt.head.max_tokens,
@@ -356,8 +379,7 @@ class ModelCalls:
         usage: ports.ChatUsage,
         begun: float,
         *,
-        ok: bool,
-        answered: bool = True,
+        result: Literal["ok", "bad", "none", "left"],
     ) -> None:
         assert self.chat is not None
         row = ports.UsageRow(
@@ -367,10 +389,11 @@ class ModelCalls:
             prompt_version=asked.prompt.version,
             at=self.runtime.clock.now(),
             usage=usage,
-            ok=ok,
+            ok=result == "ok",
             duration_ms=round((self.runtime.clock.monotonic() - begun) * 1000, 3),
             ask_id=asked.ask_id,
-            answered=answered,
+            answered=result in ("ok", "bad"),
+            left=result == "left",
         )
         await self.charge(row)
 

@@ -46,7 +46,7 @@ class InMemoryUsageStore:
         rows = [row for row in self.rows if row.at >= since and row.at > oldest]
         rows.sort(key=lambda row: row.at)
         return [
-            CallSeen(row.helper, row.ok, row.user_id, row.ask_id, row.answered)
+            CallSeen(row.helper, row.ok, row.user_id, row.ask_id, row.answered, row.left)
             for row in rows[::-1][: max(0, limit)]
         ]
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -208,6 +209,39 @@ class TestFailures:
         assert (await first).ok
         assert len(usage.rows) == 1
 
+    async def test_what_waits_for_others_leaves_the_model_half_of_its_time(self) -> None:
+        """A call that began later would be cut off, and stand for a model that is away."""
+        begun: list[float] = []
+
+        class Steady(ScriptedChat):
+            async def complete(self, request: ports.ChatRequest) -> ports.ChatAnswer:
+                begun.append(asyncio.get_running_loop().time())
+                await asyncio.sleep(0.3)
+                return answered(JUDGED)
+
+        usage = InMemoryUsageStore(FakeClock())
+        calls = model_calls(Steady(), concurrency=1, usage=usage)
+        start = asyncio.get_running_loop().time()
+        asked = [calls.ask(f"u{number}", judge(timeout_s=1.0)) for number in range(6)]
+        replies = await asyncio.gather(*asked)
+        assert {reply.why for reply in replies} == {None, "timeout"}
+        assert max(begun) - start < 0.5 + 0.1
+        assert len(usage.rows) == len(begun)
+        assert calls.breaker.snapshot(0).failures == 0
+
+    async def test_time_that_the_ledger_took_is_not_the_models_failure(self) -> None:
+        rig = Rig()
+
+        class Slow(Ledger):
+            async def total(self, scope: ReadScope, since: Any) -> ports.UsageTotal:
+                rig.clock.advance(11)
+                return await super().total(scope, since)
+
+        rig.calls.ledger = Slow(rig.clock)
+        assert (await rig.calls.ask("dana", judge())).why == "timeout"
+        assert rig.calls.breaker.snapshot(0).last_error is None
+        assert rig.chat.requests == []
+
 
 class TestBudget:
     async def test_the_calls_of_a_day_are_per_user_and_come_back_at_midnight(self) -> None:
@@ -257,18 +291,55 @@ class TestBudget:
         assert (await rig.calls.ask("dana", judge())).ok
         assert rig.metrics.counters["model_rows_lost", ()] == 1
 
-    async def test_a_call_that_was_left_reserves_nothing(self) -> None:
+    async def test_a_call_that_was_left_is_paid_for_and_reserves_nothing_more(self) -> None:
         class Stuck(ScriptedChat):
             async def complete(self, request: ports.ChatRequest) -> ports.ChatAnswer:
                 await asyncio.Event().wait()
                 raise AssertionError
 
-        calls = model_calls(Stuck(), calls_per_day=1)
+        usage = InMemoryUsageStore(FakeClock())
+        calls = model_calls(Stuck(), usage=usage, calls_per_day=2)
         left = asyncio.ensure_future(calls.ask("dana", judge()))
         await asyncio.sleep(0)
         left.cancel()
-        await asyncio.gather(left, return_exceptions=True)
+        with pytest.raises(asyncio.CancelledError):
+            await left
+        (row,) = usage.rows
+        assert (row.ok, row.answered, row.left) == (False, False, True)
+        assert row.usage.prompt_tokens > 0
+        assert calls.breaker.snapshot(0).failures == 0
         assert (await calls.ask("dana", judge(timeout_s=0.02))).why == "timeout"
+        assert (await calls.ask("dana", judge(timeout_s=0.02))).why == "budget"
+
+    async def test_who_leaves_before_the_call_pays_nothing(self) -> None:
+        class Stuck(ScriptedChat):
+            async def complete(self, request: ports.ChatRequest) -> ports.ChatAnswer:
+                await asyncio.Event().wait()
+                raise AssertionError
+
+        usage = InMemoryUsageStore(FakeClock())
+        calls = model_calls(Stuck(), usage=usage, concurrency=1)
+        asked = [asyncio.ensure_future(calls.ask(user, judge())) for user in ("dana", "noa")]
+        await asyncio.sleep(0)
+        for one in reversed(asked):
+            one.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        assert [row.user_id for row in usage.rows] == ["dana"]
+
+    async def test_calls_that_were_left_say_nothing_about_the_model(self) -> None:
+        rig = Rig()
+        row = ports.UsageRow(
+            user_id="dana",
+            helper="outcome_detection",
+            model="scripted",
+            prompt_version="outcome_detection.he@1",
+            at=rig.clock.now(),
+            ok=False,
+            answered=False,
+        )
+        for number in range(6):
+            await rig.usage.add(replace(row, left=number < 3))
+            assert (await rig.calls.health())["healthy"] == (number < 5)
 
 
 class TestSecondTry:
