@@ -1,5 +1,7 @@
 """The contract of `ChatModel`, on the scripted fake and over HTTP, and what HTTP alone can do."""
 
+import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -12,6 +14,7 @@ from rayapp.core.errors import (
     InvalidInput,
     ModelDown,
 )
+from rayapp.core.settings.model import ModelsSettings
 from rayapp.inference.backends.chat_model import REPLY_BYTES, HttpChatModel
 from rayapp.inference.ports import ChatAnswer, ChatModel, ChatUsage
 from tests.support import chat_server as replies
@@ -111,8 +114,11 @@ class TestBrokenServers(OverHttp):
         self, server: ChatServer, chat: HttpChatModel, name: str
     ) -> None:
         server.script = replies.in_turn(BROKEN[name])
-        with pytest.raises(ModelDown):
+        with pytest.raises(ModelDown) as caught:
             await complete(chat)
+        settings = set(re.findall(r"models\.\w+", caught.value.message))
+        assert settings <= {f"models.{name}" for name in ModelsSettings.model_fields}
+        assert settings
 
     async def test_the_pause_that_it_asks_for_is_passed_on(
         self, server: ChatServer, chat: HttpChatModel
@@ -131,7 +137,7 @@ class TestBrokenServers(OverHttp):
 
     async def test_nobody_listens(self) -> None:
         chat = HttpChatModel("http://127.0.0.1:9/v1", model="m")
-        with pytest.raises(DependencyDown):
+        with pytest.raises(DependencyDown, match=r"check models\.base_url and"):
             await complete(chat)
         await chat.close()
 
@@ -216,7 +222,24 @@ class TestRequests(OverHttp):
             await complete(chat, timeout_s=0.1)
         assert (await complete(chat)).text == ANSWER
 
+    async def test_as_many_calls_as_are_allowed_are_at_the_server_at_once(
+        self, server: ChatServer, chat: HttpChatModel
+    ) -> None:
+        calls, all_there = 40, asyncio.Event()
+
+        def held(_: object) -> Reply:
+            if len(server.requests) == calls:
+                all_there.set()
+            return replies.late(ANSWER, 30.0)
+
+        server.script = held
+        asked = [asyncio.ensure_future(complete(chat, timeout_s=30)) for _ in range(calls)]
+        await asyncio.wait_for(all_there.wait(), 10)
+        for one in asked:
+            one.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
     @pytest.mark.parametrize("url", ["ftp://x/v1", "nothing", "http://[::1"])
     async def test_another_address_is_refused(self, url: str) -> None:
-        with pytest.raises(ConfigError, match="models"):
+        with pytest.raises(ConfigError, match=r"models\.base_url must be"):
             HttpChatModel(url, model="m")

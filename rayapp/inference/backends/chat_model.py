@@ -22,7 +22,8 @@ MOST_TOKENS = 100_000_000
 LONGEST_WAIT_S = 120.0
 # An answer to a chat program: a long text, and sounds or pictures beside it.
 ANSWER_BYTES = 16 << 20
-OTHER_SHAPE = "The language model's reply has another shape: check models.base_url."
+ADDRESS = "models.base_url"
+OTHER_SHAPE = f"The language model's reply has another shape: check {ADDRESS}."
 
 
 class HttpChatModel:
@@ -34,7 +35,12 @@ class HttpChatModel:
         # Endpoints that refuse `response_format` do so for every request: ask without it then.
         self._json_mode = True
         self._server = JsonServer(
-            base_url, api_key=api_key, timeout_s=LONGEST_WAIT_S, down=ModelDown, setting="models"
+            base_url,
+            api_key=api_key,
+            timeout_s=LONGEST_WAIT_S,
+            down=ModelDown,
+            setting="models",
+            address=ADDRESS,
         )
 
     @property
@@ -108,6 +114,7 @@ class ChatEndpoint:
             timeout_s=timeout_s,
             down=ModelDown,
             setting="models",
+            address=ADDRESS,
             quotes=True,
         )
 

@@ -22,7 +22,6 @@ from rayapp.core.vectors import Vector
 from rayapp.inference.ports import EmbedderInfo, TextKind
 
 CONNECT_TIMEOUT_S = 2.0
-MAX_CONNECTIONS = 16
 # The server says that this request is wrong, not that it is in trouble.
 REFUSED = frozenset({400, 413, 422})
 BUSY = frozenset({429, 503})
@@ -44,16 +43,20 @@ class JsonServer:
         timeout_s: float,
         down: type[DependencyDown],
         setting: str,
+        address: str = "",
         quotes: bool = False,
     ) -> None:
-        """`timeout_s` bounds each wait for bytes; `setting` is the section that messages name;
-        `quotes`: a refusal repeats what the server says of it."""
+        """`timeout_s` bounds each wait for bytes; `setting` is the section that messages name, and
+        `address` the one setting in it that says whom to ask and how, where it has no `url` and
+        `api`; `quotes`: a refusal repeats what the server says of it."""
+        self._address = address or f"{setting}.url"
+        self._form = address or f"{setting}.url and {setting}.api"
         try:
             valid = httpx.URL(url).scheme in ("http", "https")
         except httpx.InvalidURL:
             valid = False
         if not valid:
-            raise ConfigError(f"{setting}.url must be an http:// or https:// address.")
+            raise ConfigError(f"{self._address} must be an http:// or https:// address.")
         self._url = url.rstrip("/")
         self._down = down
         self._setting = setting
@@ -61,7 +64,9 @@ class JsonServer:
         self._client = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s)),
-            limits=httpx.Limits(max_connections=MAX_CONNECTIONS),
+            # Every caller limits its calls itself (models.concurrency, http.max_in_flight, the
+            # traits of a gateway): a lower limit here would let them wait as if for the server.
+            limits=httpx.Limits(max_connections=None),
             # A redirect would carry texts and key to a place nobody configured.
             follow_redirects=False,
             # Addresses come from settings alone, not from proxy variables of the environment.
@@ -100,7 +105,7 @@ class JsonServer:
         except httpx.HTTPError as error:
             raise self._down(
                 f"No answer from the model server ({type(error).__name__}): check "
-                f"{self._setting}.url and that the server runs."
+                f"{self._address} and that the server runs."
             ) from error
 
     async def _json(
@@ -112,8 +117,7 @@ class JsonServer:
             return orjson.loads(raw)
         except orjson.JSONDecodeError as error:
             raise self._down(
-                f"The model server's reply is not JSON: check {self._setting}.url and "
-                f"{self._setting}.api."
+                f"The model server's reply is not JSON: check {self._form}."
             ) from error
 
     async def close(self) -> None:
@@ -142,8 +146,8 @@ class JsonServer:
         if status >= 500 and OOM_MARK in (await self._read(response, ERROR_BYTES)).lower():
             raise self._down("The batch did not fit the server's memory.", code=OUT_OF_MEMORY)
         raise self._down(
-            f"The model server answers {status} at {path}: check {self._setting}.url, "
-            f"{self._setting}.api and the server's log.{await self._said(response)}"
+            f"The model server answers {status} at {path}: check {self._form}, and the server's "
+            f"log.{await self._said(response)}"
         )
 
     async def _said(self, response: httpx.Response) -> str:
@@ -163,8 +167,7 @@ class JsonServer:
             raw += part
             if len(raw) > max_bytes:
                 raise self._down(
-                    f"The model server's reply is above {max_bytes} bytes: check "
-                    f"{self._setting}.url and {self._setting}.api."
+                    f"The model server's reply is above {max_bytes} bytes: check {self._form}."
                 )
         return bytes(raw)
 
