@@ -106,6 +106,10 @@ def _missing_backend(settings: Settings) -> str | None:
     embedding, reranker = settings.embedding, settings.reranker
     if embedding.backend == "http" and not embedding.url:
         return "embedding.backend is http: set embedding.url"
+    bundled = type(embedding).model_fields["model"].default
+    if embedding.backend == "http" and embedding.model == bundled:
+        # Cached vectors and the index are labelled with it: those of another model would pass.
+        return f"embedding.backend is http: set embedding.model to its name, {bundled} is our own"
     if reranker.backend == "http" and not reranker.url:
         return "reranker.backend is http: set reranker.url"
     if reranker.backend == "local" and not reranker.model:

@@ -120,6 +120,7 @@ def test_an_embedder_that_is_away_is_told_apart(
     """The settings decide which embedder it is: here a server that nobody runs."""
     monkeypatch.setenv("RAYAPP_EMBEDDING__BACKEND", "http")
     monkeypatch.setenv("RAYAPP_EMBEDDING__URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("RAYAPP_EMBEDDING__MODEL", "away")
     assert main(["--data", str(data), "--out", str(tmp_path)]) == 4
     assert "embed" in capsys.readouterr().err.lower()
 

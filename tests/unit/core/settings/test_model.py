@@ -154,6 +154,7 @@ def test_bad_yaml(tmp_path: Path, text: str, said: str) -> None:
     [
         ({"http": {"host": "0.0.0.0"}, "auth": {"mode": "open"}}, "auth.mode to keys"),
         ({"embedding": {"backend": "http"}}, "embedding.url"),
+        ({"embedding": {"backend": "http", "url": "http://x"}}, "set embedding.model to its name"),
         ({"reranker": {"backend": "http"}}, "reranker.url"),
         ({"reranker": {"backend": "local"}}, "reranker.model"),
         ({"indexer": {"backoff_min_s": 700}}, "backoff_max_s"),
