@@ -60,11 +60,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = parser().parse_args(argv)
         if options.what == "keygen":
             return _keygen(options.name, console)
+        if options.keep is not None and options.keep < 1:
+            raise InvalidInput("--keep counts the backups that stay: use 1 or more.")
         settings = attached(options.data_dir)
         return asyncio.run(_run(options, settings, console))
     except RayappError as error:
         console.print(error.message)
         return EXIT_DEPENDENCY if isinstance(error, DependencyDown) else EXIT_BAD_ARGUMENTS
+    except OSError as error:
+        if error.errno is None:  # of no file: a defect
+            raise
+        where = error.filename or "The place of backups"
+        console.print(f"{where} cannot be used ({error.strerror}): name another place.")
+        return EXIT_BAD_ARGUMENTS
 
 
 async def _run(options: argparse.Namespace, settings: Settings, console: Console) -> int:
@@ -93,7 +101,7 @@ async def _do(options: argparse.Namespace, settings: Settings, service: BackupSe
         return "\n".join([*lines, f"{len(lines)} backups"])
     if options.what == "cleanup":
         keep = settings.backup.keep if options.keep is None else options.keep
-        return f"{len(service.cleanup(max(0, keep)))} backups removed, {len(service.kept())} kept"
+        return f"{len(service.cleanup(keep))} backups removed, {len(service.kept())} kept"
     name = options.name or _newest(service)
     if options.what == "verify":
         seen = await service.verify(name)
