@@ -143,11 +143,13 @@ async def _opened_backups(settings: Settings, clock: Clock) -> AsyncIterator[Bac
 
 def backup_tasks(settings: Settings, clock: Clock, disk: DiskSpace) -> list[PeriodicTask]:
     """A backup of the whole store, if any are wanted; an owner that is new looks for the newest
-    one first."""
+    one first. A disk that is nearly full takes none, but one that goes elsewhere is wanted most
+    then."""
     every_s = settings.backup.every_h * HOUR_S
+    beside_data = not settings.backup.url and settings.backup.dir is None
 
     async def run() -> bool:
-        if disk.tight and settings.backup.dir is None:
+        if disk.tight and beside_data:
             log.warning("no backup is made: the disk of the data is nearly full")
             return False
         async with _opened_backups(settings, clock) as service:

@@ -7,8 +7,15 @@ import pytest
 from rayapp.bulk.model import DesiredState, JobState, Partition, Plan
 from rayapp.bulk.params import DATAGOV
 from rayapp.bulk.service import JobsService
-from rayapp.container import bootstrap
-from rayapp.container.leader_tasks import RESUME_S, cleanup_task, preload_task, sweep_task
+from rayapp.container import bootstrap, leader_tasks
+from rayapp.container.leader_tasks import (
+    RESUME_S,
+    backup_tasks,
+    cleanup_task,
+    preload_task,
+    sweep_task,
+)
+from rayapp.core.disk_space import DiskLimits, DiskSpace
 from rayapp.core.errors import IndexDown, JobsDown, RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.load import load_settings
@@ -283,3 +290,27 @@ async def test_a_cluster_that_takes_no_jobs_is_asked_again_later(clock: FakeCloc
         await catalogue.duty.run()
     catalogue.launcher.error = None
     assert await catalogue.asked() == [{"source": "ckan"}]
+
+
+@pytest.mark.parametrize(
+    ("place", "made"),
+    [({}, False), ({"dir": "/mnt/backups"}, True), ({"url": "s3://bucket/path"}, True)],
+)
+async def test_a_full_disk_keeps_back_only_backups_that_it_would_hold(
+    place: dict[str, str], made: bool, monkeypatch: pytest.MonkeyPatch, clock: FakeClock
+) -> None:
+    class Opened(Exception):
+        """The place of backups was asked for, so one would be made."""
+
+    def opened(*_: object) -> None:
+        raise Opened
+
+    monkeypatch.setattr(leader_tasks, "_opened_backups", opened)
+    settings = load_settings(env={}, overrides={"backup": {"every_h": 1, **place}})
+    disk = DiskSpace("data", DiskLimits(warn_bytes=3, min_bytes=2), lambda: (1_000, 1))
+    (task,) = backup_tasks(settings, clock, disk)
+    if made:
+        with pytest.raises(Opened):
+            await task.run()
+    else:
+        assert await task.run() is False
