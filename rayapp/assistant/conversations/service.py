@@ -245,7 +245,7 @@ class HooksService:
     ) -> StoredExchange:
         """Each step meets what an earlier try left; the record of the turn comes last. So a call
         that died half-way is finished by its repetition, and nothing is done twice."""
-        known = session.turn(request.message_id) if session else None
+        known = await self._known(scope, request, session)
         before = await self._replaced(scope, request, turn) if known is not None else None
         if known is not None and before is None:
             required = known.required and known.scored_at is None
@@ -255,6 +255,8 @@ class HooksService:
                 scoring_required=required,
                 reason=_reason(required, scored=known.scored_at is not None),
             )
+        # Nobody is asked for the score of a turn so old.
+        old = known is not None and (session is None or session.turn(known.message_id) is None)
         if before is not None:
             await self._take_back(scope, before, turn)
             session = without(session, request.message_id)
@@ -268,7 +270,7 @@ class HooksService:
         memory_id, duplicate = await self._store(scope, new, replaces=own)
         marks = await self._attribute(scope, request, receipt)
         scored = marks.scored or turn.scored_itself(owed_before=owed_before(session, receipt))
-        required = not turn.trivial and not scored
+        required = not (turn.trivial or scored or old)
         at = before.at if before else self.runtime.clock.now()
         if turn.scoring_calls:
             # The tool may not have known the conversation that it answered for.
@@ -307,6 +309,27 @@ class HooksService:
             truncated=truncated,
             attributed=marks.moved,
             skipped_positions=marks.skipped,
+        )
+
+    async def _known(
+        self, scope: WriteScope, request: ExchangeRequest, session: ports.Session | None
+    ) -> ports.TurnRecord | None:
+        """What is kept of this message. A session remembers its last turns alone; an older one is
+        known by its words."""
+        known = session.turn(request.message_id) if session else None
+        if known is not None or session is None or session.exchanges <= len(session.turns):
+            return known
+        kept = await self.stores.conversations.turn(
+            scope.own, request.conversation_id, request.message_id
+        )
+        if kept is None:
+            return None
+        return ports.TurnRecord(
+            message_id=kept.message_id,
+            memory_id=kept.memory_id,
+            at=kept.at,
+            required=False,
+            receipt_id=kept.receipt_id,
         )
 
     async def _receipt(self, scope: WriteScope, session: ports.Session | None) -> Receipt | None:

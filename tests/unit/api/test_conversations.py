@@ -11,6 +11,7 @@ from rayapp.memory.item import Source, Status
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.harness import Harness
+from tests.support.stores import sessions
 from tests.unit.api.serving import client_of
 
 LIST = "/api/memory/conversations"
@@ -399,6 +400,22 @@ async def test_what_a_deleted_fact_had_replaced_is_current_unless_a_person_put_i
         assert (await api.delete(f"{LIST}/c-1")).status_code == 200
     old = await world.services.memories.get(ADMIN, "old")
     assert (old.status is Status.ACTIVE, old.superseded_by is None) == (current, current)
+
+
+async def test_a_turn_that_its_session_forgot_is_known_by_its_words(
+    world: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long conversation that a program sends again from its beginning."""
+    monkeypatch.setattr(sessions, "MAX_TURNS", 2)
+    async with client_of(world.services) as api:
+        first = (await said(api, "c-1", "m-1"))["stored"]
+        for name in ("m-2", "m-3", "m-4"):
+            await said(api, "c-1", name, question=f"And what of {name}, where is that one?")
+        again = (await said(api, "c-1", "m-1"))["stored"]
+        assert (again["memory_id"], again["duplicate"]) == (first["memory_id"], True)
+        other = (await said(api, "c-1", "m-1", answer="She moved to Eilat last month."))["stored"]
+        assert (other["memory_id"], other["replaced"]) == (first["memory_id"], True)
+        assert (await got(api, LIST))["conversations"][0]["turns"] == 4
 
 
 async def test_the_same_words_again_change_nothing(knowing: Harness) -> None:
