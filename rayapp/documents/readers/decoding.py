@@ -1,6 +1,7 @@
 """Bytes of a text whose encoding nobody states."""
 
 import codecs
+import contextlib
 import re
 
 # The longest mark first: that of UTF-32 starts like that of UTF-16.
@@ -27,6 +28,9 @@ _HEBREW_SHARE = 0.5
 _FINAL = re.compile(rb"[\xea\xed\xef\xf3\xf5]")
 _FINAL_INSIDE = re.compile(rb"[\xea\xed\xef\xf3\xf5](?=[\xe0-\xfa])")
 _MAX_INSIDE = 0.2
+# What a byte that is no UTF-8 becomes, and of how many characters of a text it may be one.
+_FAULT = "\ufffd"
+_FAULT_SHARE = 0.01
 # How much of a text is looked at, bytes.
 _SAMPLE = 200_000
 
@@ -39,14 +43,29 @@ def decode(data: bytes, stated: str | None = None) -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
-    wide = b"\x00" in data[:_SAMPLE]
-    for name in (None if wide else "utf-8", _usable(stated)):
-        try:
-            if name:
-                return data.decode(name)
-        except (UnicodeDecodeError, LookupError):
-            continue
+    text = _utf8(data)
+    if text is not None:
+        return text
+    name = _usable(stated)
+    with contextlib.suppress(UnicodeDecodeError, LookupError):
+        if name:
+            return data.decode(name)
     return data.decode(_guess(data[:_SAMPLE]), "replace")
+
+
+def _utf8(data: bytes) -> str | None:
+    """Without its NULs; None where it is another encoding. A cut letter or a stray NUL makes it
+    none, but of UTF-16 whole alphabets are ASCII with NULs, and of others a pair of bytes may be
+    a letter of UTF-8."""
+    text = data.decode("utf-8", "replace")
+    nuls = data.count(b"\x00")
+    faults = text.count(_FAULT) - data.count(_FAULT.encode())
+    if faults or nuls:
+        letters = len(text) - len(text.encode("ascii", "ignore")) - faults
+        few = max(faults, 0 if letters > nuls else nuls) <= _FAULT_SHARE * len(text)
+        if not few or (faults and letters <= faults):
+            return None
+    return text.replace("\x00", "")
 
 
 def _usable(stated: str | None) -> str | None:

@@ -28,6 +28,27 @@ def test_texts_that_state_nothing(text: str, encoding: str) -> None:
     assert decode(text.encode(encoding)) == text
 
 
+@pytest.mark.parametrize("text", ["שלום עולם, זה טקסט. " * 9, "Ça va très bien à côté. " * 9])
+def test_a_cut_letter_or_a_stray_nul_makes_no_other_encoding(text: str) -> None:
+    data = text.encode()
+    assert decode(data + "ש".encode()[:1]) == text + "\ufffd"
+    assert decode(data[:60] + b"\x00" + data[60:], "windows-1255") == text
+    assert decode(b"plain " * 99 + b"\x00") == "plain " * 99
+
+
+@pytest.mark.parametrize(
+    "text", ["привет мир, как дела? " * 9, "plain words " * 9, "سلام عليكم " * 9]
+)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_nuls_of_wide_letters_are_no_strays(text: str, encoding: str) -> None:
+    assert decode((text * 9).encode(encoding)) == text * 9
+
+
+def test_a_rare_letter_of_an_old_encoding_is_no_fault_of_another() -> None:
+    text = "plain words " * 99 + "café"
+    assert decode(text.encode("cp1252")) == text
+
+
 def test_what_a_file_states_is_believed_where_it_fits() -> None:
     assert decode("привет".encode("koi8-r"), "koi8-r") == "привет"
     assert decode("שלום".encode("cp1255"), "iso-8859-8-i") == "שלום"
