@@ -26,6 +26,9 @@ OVERLAP_TOKENS = int(OVERLAP * TARGET)
 OVERLAP_CHARS = 8 * OVERLAP_TOKENS
 # Sentences are put together up to here, tokens: no cut is needed more exactly.
 ATOM = 64
+# Of a heading in the path of sections, characters: a file may have one of megabytes, and all of its
+# chunks repeat it.
+SECTION_CHARS = 200
 # A block is cut by windows of so many characters: the splitter takes 47 us for each character of a
 # text of 2,000,000 without words or sentences, and 2 us of one of 2,000 (measured).
 WINDOW_CHARS = 2_000
@@ -110,7 +113,7 @@ def _laid(blocks: Sequence[Block]) -> _Laid:
     for block, following in zip_longest(blocks, blocks[1:]):
         if block.kind is BlockKind.HEADING:
             path = [one for one in path if one[0] < block.level]
-            path.append((block.level, " ".join(block.text.split())))
+            path.append((block.level, _title(block.text)))
         sections.append(tuple(title for _, title in path))
         together = following is not None and block.kind is following.kind in _LINES
         text = _BLANK_LINES.sub("\n\n", block.text)
@@ -119,6 +122,12 @@ def _laid(blocks: Sequence[Block]) -> _Laid:
         parts.append(text + (_LINE if together else _GAP))
     starts = accumulate((len(part) for part in parts), initial=0)
     return _Laid("".join(parts), tuple(starts)[: len(parts)], tuple(sections))
+
+
+def _title(heading: str) -> str:
+    """What each chunk below a heading repeats of it."""
+    text = " ".join(heading.split())
+    return text if len(text) <= SECTION_CHARS else text[: SECTION_CHARS - 1].rstrip() + "…"
 
 
 def _spans(blocks: Sequence[Block], laid: _Laid) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rayapp.documents.records import Block, BlockKind
-from rayapp.documents.rules.chunks import LONGEST, SHORTEST, TARGET, Chunk, chunks_of
+from rayapp.documents.rules.chunks import (
+    LONGEST,
+    SECTION_CHARS,
+    SHORTEST,
+    TARGET,
+    Chunk,
+    chunks_of,
+)
 from rayapp.inference.rules import estimate_tokens
 from tests.support.examples import examples
 
@@ -110,6 +117,14 @@ def test_the_path_of_headings_is_kept() -> None:
     sections = [one.section for one in chunks]
     assert sections == [("A",), ("A", "B"), ("A", "B", "C"), ("A", "D")]
     assert chunks[1].text.startswith("B\n\nThe children")
+
+
+def test_chunks_repeat_no_more_of_a_heading_than_its_beginning() -> None:
+    chunks = chunks_of([heading(ENGLISH * 300), paragraph(ENGLISH, 90)])
+    assert len(chunks) > 5
+    assert {len(title) for one in chunks for title in one.section} == {SECTION_CHARS}
+    assert all(one.section[0].startswith(ENGLISH) for one in chunks)
+    assert squeezed("".join(map(own, chunks))) == squeezed(ENGLISH * 390)
 
 
 def test_small_sections_are_one_chunk() -> None:
