@@ -1,10 +1,12 @@
 """A folder of files as documents of one user: the work of the job `documents_ingest`."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rayapp.bulk.lease import Sleep
 from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step, shares_of
 from rayapp.core.errors import Conflict, DependencyDown, InvalidInput
 from rayapp.documents.ports import OPEN, Book, BookState
@@ -15,8 +17,9 @@ from rayapp.memory.scope import ReadScope, WriteScope
 
 # Sentences of files that were not taken in, in the report.
 SAMPLES = 20
-# Tries to take one document in while something is away.
-TRIES = 5
+# Tries to take one document in while something is away or another process has it, and the pause
+# between them, seconds: longer than a file is read, and than a claim or a breaker lasts.
+TRIES, PAUSE_S = 100, 1.0
 
 
 class DocumentsIngest:
@@ -26,13 +29,20 @@ class DocumentsIngest:
     """
 
     def __init__(
-        self, books: BooksService, work: BookWork, folder: Path, user_id: str, author: str | None
+        self,
+        books: BooksService,
+        work: BookWork,
+        folder: Path,
+        user_id: str,
+        author: str | None,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._books = books
         self._work = work
         self._folder = folder
         self._scope = WriteScope(user_id, "documents_ingest")
         self._author = author
+        self._sleep = sleep
 
     async def plan(self) -> Plan:
         if not self._folder.is_dir():
@@ -63,6 +73,7 @@ class DocumentsIngest:
         """What became of a file, and why it failed."""
         path = self._folder / name
         try:
+            self._books.check_size(path.stat().st_size)
             data = path.read_bytes()
         except OSError as error:
             raise InvalidInput(f"It cannot be read: {error.strerror}.") from None
@@ -74,13 +85,19 @@ class DocumentsIngest:
                 return await self._known(known.details["existing_book_id"])
             # Files of one name in several folders.
             book = await self._kept(data, name, str(Path(name).with_suffix("")))
-        for _ in range(TRIES):
+        return await self._ended(book)
+
+    async def _ended(self, book: Book) -> tuple[str, str | None]:
+        """What becomes of a document, once it is stored or cannot be."""
+        for attempt in range(TRIES):
+            if attempt:
+                await self._sleep(PAUSE_S)
             await self._work.take_in(book)
             found = await self._books.get(ReadScope(book.user_id), book.book_id)
-            if found.state is BookState.FAILED:
-                return "failed", found.error
-            if found.chunks or found.state not in OPEN:
+            if found.chunks or found.state is BookState.COMPLETED:
                 return "recognised" if found.linked_to else "stored", None
+            if found.state not in OPEN:
+                return "failed", found.error or f"It was {found.state.value}."
         raise DependencyDown("A document was not stored: run the job again.")
 
     async def _kept(self, data: bytes, name: str, title: str | None) -> Book:
@@ -89,11 +106,11 @@ class DocumentsIngest:
         )
 
     async def _known(self, book_id: str) -> tuple[str, str | None]:
-        """It is here, or this job kept it before it died."""
+        """It is here, or this job kept it before it died, or another process has it."""
         book = await self._books.get(ReadScope(self._scope.user_id), book_id)
-        if book.state in OPEN and not book.chunks:
-            await self._work.take_in(book)
-        return "here_already", None
+        if book.chunks or book.state is BookState.COMPLETED:
+            return "here_already", None
+        return await self._ended(book)
 
     async def finish(self, partitions: Sequence[PartitionRow]) -> Finish:
         counts: Counter[str] = Counter()

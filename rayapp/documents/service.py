@@ -87,6 +87,10 @@ class BooksService:
         self._settings = runtime.settings.documents
         self._new_id = runtime.new_id
 
+    def check_size(self, size: int) -> None:
+        """Of a file of so many bytes, before it is read. Raises InvalidInput, TooLarge."""
+        library.checked_size(size, self._settings.max_bytes)
+
     async def upload(
         self,
         scope: WriteScope,
@@ -105,7 +109,7 @@ class BooksService:
             replaces: takes the place of what it would be taken for, if there is one.
         """
         by = library.author_of(author)
-        library.checked_size(len(data), self._settings.max_bytes)
+        self.check_size(len(data))
         kind_of(data, file_name)
         # 50 MB take a while.
         file_hash = await asyncio.to_thread(library.sha256_of, data)

@@ -6,10 +6,11 @@ import pytest
 
 from rayapp.bulk.model import PartitionRow
 from rayapp.bulk.params import DOCUMENTS, KINDS, checked_params, normal_form
-from rayapp.core.errors import InvalidInput
+from rayapp.core.errors import DependencyDown, InvalidInput
 from rayapp.documents.ingest import DocumentsIngest
 from rayapp.documents.ports import BookQuery
 from rayapp.documents.reading import read_document
+from rayapp.documents.service import CLAIM_S
 from rayapp.memory.scope import ReadScope, WriteScope
 from tests.support.harness import Harness
 
@@ -18,7 +19,12 @@ DANA = ReadScope("dana")
 
 def ingest(world: Harness, folder: Path) -> DocumentsIngest:
     return DocumentsIngest(
-        world.services.books, world.reading(read_document), folder, "dana", "Omri"
+        world.services.books,
+        world.reading(read_document),
+        folder,
+        "dana",
+        "Omri",
+        world.clock.elapse,
     )
 
 
@@ -75,8 +81,52 @@ async def test_a_kept_file_is_taken_up_again(tmp_path: Path) -> None:
     text = "The contract ends in May."
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     kept = await world.services.books.upload(WriteScope("dana"), text.encode(), "a.txt")
-    await ran(ingest(world, tmp_path))
+    report, _ = await ran(ingest(world, tmp_path))
+    assert report["stored"] == 1
     assert (await world.services.books.get(DANA, kept.book_id)).chunks == 1
+
+
+async def test_a_kept_file_that_cannot_be_read_has_failed(tmp_path: Path) -> None:
+    world = Harness.ready()
+    data = b"%PDF-1.7 broken"
+    (tmp_path / "a.pdf").write_bytes(data)
+    await world.services.books.upload(WriteScope("dana"), data, "a.pdf")
+    report, complete = await ran(ingest(world, tmp_path))
+    assert not complete
+    assert report["failed"] == 1
+    assert "broken" in str(report["errors"])
+
+
+async def test_a_file_that_another_process_reads_is_waited_for(tmp_path: Path) -> None:
+    """One that died: its claim ends."""
+    world = Harness.ready()
+    text = b"The contract ends in May."
+    (tmp_path / "a.txt").write_bytes(text)
+    kept = await world.services.books.upload(WriteScope("dana"), text, "a.txt")
+    assert await world.books.claim(token="other", claim_s=CLAIM_S, only=kept)
+    report, complete = await ran(ingest(world, tmp_path))
+    assert complete
+    assert report["stored"] == 1
+    assert world.clock.monotonic() >= CLAIM_S
+
+
+async def test_what_nobody_ends_is_told_as_something_away(tmp_path: Path) -> None:
+    world = Harness.ready()
+    text = b"The contract ends in May."
+    (tmp_path / "a.txt").write_bytes(text)
+    kept = await world.services.books.upload(WriteScope("dana"), text, "a.txt")
+    assert await world.books.claim(token="other", claim_s=3_600, only=kept)
+    with pytest.raises(DependencyDown, match="run the job again"):
+        await ran(ingest(world, tmp_path))
+
+
+async def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path) -> None:
+    world = Harness.ready()
+    with (tmp_path / "a.txt").open("wb") as file:
+        file.truncate(1 << 40)
+    report, complete = await ran(ingest(world, tmp_path))
+    assert not complete
+    assert "cut it into" in str(report["errors"])
 
 
 async def test_no_folder_is_one_sentence(tmp_path: Path) -> None:
