@@ -34,6 +34,22 @@ def pdf_of(pages: Sequence[Page], *, title: str = "", author: str = "") -> bytes
     return _file(objects, f"/Info {len(objects)} 0 R")
 
 
+def form_pdf(label: str, value: str) -> bytes:
+    """A page with a line, and a field with a value beside it, Latin letters alone."""
+    content = _content([(label, 11)])
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] >> >>",
+        b"<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 5 0 R /Annots [6 0 R] "
+        b"/Resources << /Font << /F1 3 0 R >> >> >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
+        f"<< /Type /Annot /Subtype /Widget /FT /Tx /T (field) /V ({value}) /F 4 "
+        f"/Rect [{RIGHT - 200} {TOP - 20} {RIGHT} {TOP}] /DA (/F1 11 Tf) >>".encode(),
+    ]
+    return _file(objects, "")
+
+
 def encrypted_pdf() -> bytes:
     """One that asks for a password: what its key is made of fits no password."""
     key = hashlib.sha256(b"nobody knows").hexdigest()
@@ -52,7 +68,8 @@ def drawn_pdf(pages: Sequence[Page], *, title: str = "") -> bytes:
     kids = " ".join(f"{first + 2 * n} 0 R" for n in range(len(pages)))
     letters = sorted({c for page in pages for text, _ in page for c in text + _BRACKETS})
     marks = " ".join(f"{ord(c)} [0]" for c in letters if unicodedata.combining(c))
-    pairs = [f"<{ord(c):04x}> <{ord(c):04x}>" for c in letters]
+    # Of a character outside the basic plane, its glyph has the lower half of its number.
+    pairs = [f"<{ord(c) & 0xFFFF:04x}> <{c.encode('utf-16-be').hex()}>" for c in letters]
     blocks = (pairs[at : at + 100] for at in range(0, len(pairs), 100))
     names = "\n".join(f"{len(b)} beginbfchar\n{chr(10).join(b)}\nendbfchar" for b in blocks)
     cmap = (
@@ -96,7 +113,7 @@ def _drawn(page: Page) -> bytes:
         glyphs = "".join(
             f"{-_WIDTH // 2} <{ord(c):04x}> {_WIDTH // 2} "
             if unicodedata.combining(c)
-            else f"<{ord(c):04x}>"
+            else f"<{ord(c) & 0xFFFF:04x}>"
             for c in shown
         )
         lines.append(f"BT /F1 {size} Tf 1 0 0 1 {x:.1f} {y:.1f} Tm [{glyphs}] TJ ET")

@@ -26,6 +26,9 @@ _HEBREW = re.compile("[\u0590-\u05ff\ufb1d-\ufb4f\u0600-\u06ff\ufb50-\ufdff\ufe7
 _NEWLINES = re.compile(r"[\r\n]+")
 # What pdfium puts where a word was cut at the end of its line.
 _CUT = str.maketrans("", "", "\x02\ufffe\u00ad\x00")
+# The halves of a character outside the basic plane: two to pdfium, which turns them round in lines
+# from right to left.
+_PAIR = re.compile("([\ud800-\udbff])([\udc00-\udfff])|([\udc00-\udfff])([\ud800-\udbff])")
 # A gap of this share of the height of the letters separates words where no space was drawn.
 _WORD_GAP = 0.1
 # Names that programs give where nobody gave one.
@@ -41,6 +44,7 @@ _SAMPLE_LINES = 1_000
 def read(data: bytes, order: Order) -> Found:
     try:
         document = pdfium.PdfDocument(data)
+        document.init_forms()
     except pdfium.PdfiumError as error:
         raise (encrypted() if "assword" in str(error) else broken()) from error
     pages = len(document)
@@ -116,7 +120,7 @@ class _Drawn:
 def _drawn_lines(document: pdfium.PdfDocument, number: int) -> list[_Drawn]:
     """Of one page; none where it cannot be opened or shows no text."""
     try:
-        page = document[number - 1]
+        page = _with_values(document, number)
         text_page = page.get_textpage()
     except pdfium.PdfiumError:
         return []
@@ -125,6 +129,20 @@ def _drawn_lines(document: pdfium.PdfDocument, number: int) -> list[_Drawn]:
     finally:
         text_page.close()
         page.close()
+
+
+def _with_values(document: pdfium.PdfDocument, number: int) -> pdfium.PdfPage:
+    """The page, what is filled in its forms on it: pdfium gives text of the page itself alone.
+
+    Values stand after the other text, where pdfium draws them. Raises PdfiumError.
+    """
+    page = document[number - 1]
+    if document.formenv is None:
+        return page
+    # What cannot be drawn onto the page leaves it as it was.
+    pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY)
+    page.close()
+    return document[number - 1]
 
 
 def _lines(page: "_PageText", number: int) -> Iterator[_Drawn]:
@@ -179,7 +197,7 @@ class _PageText:
         size = max(top - bottom, 0.1)
         first, last = self._cell(shown[0]), self._cell(shown[-1])
         line = Line(
-            text=text.translate(_CUT).strip(),
+            text=_joined(text.translate(_CUT).strip()),
             page=page,
             size=size,
             y=self._base(shown[0]),
@@ -219,7 +237,9 @@ class _PageText:
             if unicodedata.combining(c):
                 points.append((self._middle(at), _Unit(left, right, bottom, c)))
             elif not c.isspace():
-                if c.translate(_CUT):
+                if letters and _PAIR.fullmatch(letters[-1].text + c):
+                    letters[-1].text = _joined(letters[-1].text + c)
+                elif c.translate(_CUT):
                     letters.append(_Unit(left, right, bottom, c))
             elif top - bottom > size / 2:  # others pdfium adds, wherever it noticed a gap
                 spaces.append((left + right) / 2)
@@ -228,6 +248,16 @@ class _PageText:
         letters.sort(key=lambda unit: unit.left + unit.right)
         _put_points(letters, points)
         return tuple(_with_spaces(letters, sorted(spaces), _WORD_GAP * size))
+
+
+def _joined(text: str) -> str:
+    """With the halves of each character outside the basic plane as one."""
+    return _PAIR.sub(_whole, text)
+
+
+def _whole(pair: re.Match[str]) -> str:
+    halves = (pair[1] + pair[2]) if pair[1] else (pair[4] + pair[3])
+    return halves.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from rayapp.core.errors import InvalidInput, TooLarge
 from rayapp.documents.reading import ReadLimits, read_document
 from rayapp.documents.records import BlockKind
 from rayapp.documents.rules.kinds import BROKEN, EMPTY, ENCRYPTED
-from tests.support.pdf_files import drawn_pdf, encrypted_pdf, pdf_of
+from tests.support.pdf_files import drawn_pdf, encrypted_pdf, form_pdf, pdf_of
 
 pytestmark = pytest.mark.process
 LIMITS = ReadLimits(seconds=60)
@@ -84,6 +84,17 @@ async def test_hebrew_as_it_is_read() -> None:
     found = await read_document(drawn_pdf([[(line, 11) for line in HEBREW]]), "b.pdf", LIMITS)
     assert " ".join(found.text.split()) == " ".join(HEBREW)
     assert found.language == "mixed"
+
+
+async def test_characters_outside_the_basic_plane() -> None:
+    lines = ["Let \U0001d400 be a set of \U00020bb7.", "שלום \U0001d400 עולם"]
+    found = await read_document(drawn_pdf([[(line, 11) for line in lines]]), "b.pdf", LIMITS)
+    assert found.text.split() == " ".join(lines).split()
+
+
+async def test_what_is_filled_in_a_form_is_read() -> None:
+    found = await read_document(form_pdf("Name", "Dana Levi"), "b.pdf", LIMITS)
+    assert found.text.split() == ["Name", "Dana", "Levi"]
 
 
 async def test_hebrew_title() -> None:
