@@ -51,8 +51,9 @@ def zip_of(parts: Mapping[str, str | bytes]) -> bytes:
     return out.getvalue()
 
 
-def docx_of(body: str, **parts: str) -> bytes:
-    """`body`: elements of WordprocessingML. Styles h1 and h2 are headings, l is a list."""
+def docx_of(body: str, *, main: str = "document", **parts: str) -> bytes:
+    """`body`: elements of WordprocessingML. Styles h1 and h2 are headings, l is a list. `main`:
+    the name of the part with the body."""
     styles = "".join(
         f'<w:style w:type="paragraph" w:styleId="{key}"><w:name w:val="{name}"/>{more}</w:style>'
         for key, name, more in (
@@ -66,10 +67,11 @@ def docx_of(body: str, **parts: str) -> bytes:
     return zip_of(
         {
             "[Content_Types].xml": "<Types/>",
-            "word/document.xml": f"<w:document {_W}><w:body>{body}</w:body></w:document>",
+            "_rels/.rels": _links({"r1": (f"{_OFFICE}/officeDocument", f"word/{main}.xml")}),
+            f"word/{main}.xml": f"<w:document {_W}><w:body>{body}</w:body></w:document>",
             "word/styles.xml": f"<w:styles {_W}>{styles}</w:styles>",
             "word/footnotes.xml": f"<w:footnotes {_W}>{parts.get('footnotes', '')}</w:footnotes>",
-            "word/_rels/document.xml.rels": _links(
+            f"word/_rels/{main}.xml.rels": _links(
                 {key: (f"{_OFFICE}/{kind}", f"{kind}.xml") for key, kind in links.items()}
             ),
             "docProps/core.xml": _CORE,

@@ -19,6 +19,8 @@ _UNREADABLE = (
 )
 _CORE = "docProps/core.xml"
 _META = "meta.xml"
+# How the type of the link to the main part ends, in both editions of the format.
+_MAIN = "/officeDocument"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 
 
@@ -54,17 +56,28 @@ class Package:
         """The root of a part."""
         return parse_xml(self.bytes_of(name))
 
+    def main_part(self, usual: str) -> str:
+        """The part that an office document begins with; the usual one where none is named."""
+        links = (link for link in self._links("") if link.get("Type", "").endswith(_MAIN))
+        return next((path_from("", link.get("Target", "")) for link in links), usual)
+
     def linked(self, part: str) -> dict[str, str]:
         """What a part of an office document links to: names of parts by the ids of the links."""
+        return {
+            link.get("Id", ""): path_from(part, link.get("Target", ""))
+            for link in self._links(part)
+        }
+
+    def _links(self, part: str) -> list[etree._Element]:
         folder, _, name = part.rpartition("/")
         links = posixpath.join(folder, "_rels", f"{name}.rels")
         if links not in self:
-            return {}
-        return {
-            link.get("Id", ""): path_from(part, link.get("Target", ""))
+            return []
+        return [
+            link
             for link in self.xml(links)
             if isinstance(link.tag, str) and link.get("TargetMode") != "External"
-        }
+        ]
 
 
 def path_from(part: str, target: str) -> str:

@@ -19,8 +19,10 @@ from rayapp.documents.rules.tables import table_blocks
 # Elements that only wrap others, of paragraphs and of runs.
 _WRAPPERS = frozenset(
     {"sdt", "sdtContent", "ins", "moveTo", "smartTag", "customXml", "hyperlink", "fldSimple", "r",
-     "oMath", "oMathPara", "ruby", "rubyBase", "dir", "bdo"}
+     "oMathPara", "ruby", "rubyBase", "dir", "bdo"}
 )  # fmt: skip
+# What stands before a part of a formula; those of several characters are in brackets.
+_SIGNS = {"num": "", "den": "/", "sup": "^", "sub": "_", "deg": "", "rad": "√"}
 _CHARACTERS = {"tab": " ", "cr": "\n", "noBreakHyphen": "-", "ptab": " "}
 # Bases of a style are followed so far: a broken file can make them a circle.
 _MAX_BASES = 20
@@ -32,10 +34,7 @@ _HEADINGS = {"title": 1, "subtitle": 2, **{f"heading {n}": n for n in range(1, 1
 
 def read(data: bytes, order: Order) -> Found:
     package = Package(data)
-    part = next(
-        (name for link, name in package.linked("").items() if name.endswith("document.xml")),
-        "word/document.xml",
-    )
+    part = package.main_part("word/document.xml")
     body = child(package.xml(part), "body")
     if body is None:
         raise broken()
@@ -126,10 +125,31 @@ def _hang(element: etree._Element, name: str, text: _Text, notes: _Notes) -> Non
     if name in ("footnoteReference", "endnoteReference"):
         note = notes[name.removesuffix("Reference")].get(attribute(element, "id") or "")
         text.hanging += [] if note is None else [note]
-    elif name == "AlternateContent":  # the same drawing twice, for new and for old programs
-        text.hanging += list(element.iter("{*}txbxContent"))[:1]
-    elif name in ("drawing", "pict", "object"):
-        text.hanging += element.iter("{*}txbxContent")
+    elif name in ("AlternateContent", "drawing", "pict", "object"):
+        text.hanging += _boxes(element)
+
+
+def _boxes(drawing: etree._Element) -> list[etree._Element]:
+    """The text boxes of a drawing, in groups too; of one that is there twice, for new and for old
+    programs, those of the first that has some."""
+    if local(drawing) == "txbxContent":
+        return [drawing]
+    parts = [_boxes(part) for part in drawing]
+    if local(drawing) == "AlternateContent":
+        return next(filter(None, parts), [])
+    return [box for part in parts for box in part]
+
+
+def _formula(element: etree._Element) -> str:
+    """In one line: a fraction as a/b, powers as a^b, each of several characters in brackets."""
+    name = local(element)
+    if name == "t":
+        return element.text or ""
+    text = "".join(_formula(part) for part in element if local(part) not in ("del", "moveFrom"))
+    if not text or (name not in _SIGNS and name != "d"):
+        return text
+    bare = name != "d" and (text.isalnum() or name == "rad")
+    return _SIGNS.get(name, "") + (text if bare else f"({text})")
 
 
 class _Document:
@@ -167,6 +187,9 @@ class _Document:
             if name == "t":
                 text.page = text.page or self.page
                 text.parts.append(element.text or "")
+            elif name == "oMath":
+                text.page = text.page or self.page
+                text.parts.append(_formula(element))
             elif name in _CHARACTERS:
                 text.parts.append(_CHARACTERS[name])
             elif name in _WRAPPERS:

@@ -49,6 +49,43 @@ async def test_docx() -> None:
     assert found.blocks[5].columns == ("שם", "עיר", "מחיר")
 
 
+async def test_the_main_part_of_docx_is_the_one_that_is_linked_as_such() -> None:
+    data = files.docx_of(files.word_paragraph("ראשי", "h1"), main="document2")
+    assert shown(await read_document(data, "a.docx", LIMITS)) == [(H, "ראשי")]
+
+
+def word_box(text: str) -> str:
+    return f"<w:txbxContent>{files.word_paragraph(text)}</w:txbxContent>"
+
+
+async def test_all_text_boxes_of_a_group_are_read_once() -> None:
+    group = f"<w:drawing>{word_box('one')}<g>{word_box('two')}</g></w:drawing>"
+    old = f"<w:pict>{word_box('one')}{word_box('two')}</w:pict>"
+    both = f"<Choice>{group}</Choice><Fallback>{old}</Fallback>"
+    alone = (
+        f"<Choice><w:drawing/></Choice><Fallback><w:pict>{word_box('three')}</w:pict></Fallback>"
+    )
+    body = "".join(
+        f"<w:p><w:r><AlternateContent>{inside}</AlternateContent></w:r></w:p>"
+        for inside in (both, alone)
+    )
+    found = await read_document(files.docx_of(body), "a.docx", LIMITS)
+    assert shown(found) == [(P, "one"), (P, "two"), (P, "three")]
+
+
+async def test_formulas_of_docx_are_one_line() -> None:
+    def run(text: str) -> str:
+        return f"<r><t>{text}</t></r>"
+
+    body = (
+        f"<w:p><w:r><w:t>Here </w:t></w:r><oMath>{run('x=')}<f><fPr/><num>{run('a+b')}</num><den>"
+        f"{run('2')}</den></f>{run('+')}<rad><deg/><e><sSup><e>{run('y')}</e><sup>{run('2')}</sup>"
+        f"</sSup></e></rad>{run('+')}<d><e>{run('z')}</e></d></oMath></w:p>"
+    )
+    found = await read_document(files.docx_of(body), "a.docx", LIMITS)
+    assert shown(found) == [(P, "Here x=(a+b)/2+√y^2+(z)")]
+
+
 async def test_pptx() -> None:
     slides = [[("body", "א\nב"), ("title", "שקף"), ("sldNum", "1")], [], [("title", "טבלה")]]
     found = await read_document(files.pptx_of(slides, table=True), "a.pptx", LIMITS)
