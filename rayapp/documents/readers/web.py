@@ -3,12 +3,13 @@
 import email
 import email.policy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email.message import EmailMessage
 
 import yaml
 from lxml import etree
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from rayapp.documents.readers.decoding import decode
 from rayapp.documents.readers.found import Found, Order
@@ -34,6 +35,14 @@ _LEFT_OUT = frozenset(
     {"script", "style", "head", "template", "svg", "iframe", "object", "embed", "nav", "noscript",
      "canvas", "audio", "video", "math-annotation", "button", "select", "textarea"}
 )  # fmt: skip
+# Of Markdown: tags that are text where prose names them. As tags they would take with them what
+# follows: those that GFM disallows, and those above but for pictures and sound.
+_SWALLOWS = re.compile(
+    "<(?=(script|style|head|template|iframe|object|nav|noscript|button|select|textarea|title|xmp"
+    "|noembed|noframes|plaintext)(?![\\w-]))",
+    re.I,
+)
+_CLOSED = re.compile(r"</([a-z]+)", re.I)
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _FRONT = re.compile(r"\A---[^\S\n]*\n(.*?)\n(?:---|\.\.\.)[^\S\n]*\n", re.S)
 _CONTAINER, _LOCKS = "META-INF/container.xml", "META-INF/encryption.xml"
@@ -181,19 +190,40 @@ def html_blocks_within(element: etree._Element) -> Iterator[Block]:
 def _read_markdown(data: bytes) -> Found:
     text = decode(data).replace("\r\n", "\n")
     front = _FRONT.match(text)
-    told = _front_matter(front.group(1)) if front else {}
-    page = MarkdownIt("commonmark").enable("table").render(text[front.end() if front else 0 :])
+    told = _front_matter(front.group(1)) if front else None
+    page = _markdown().render(text[front.end() if front and told is not None else 0 :])
     root = _parse(f"<body>{page}</body>")
-    title, author = (str(told[key]) if told.get(key) else None for key in ("title", "author"))
+    title, author = (
+        str(told[key]) if told and told.get(key) else None for key in ("title", "author")
+    )
     return Found(html_blocks(root) if root is not None else (), title, author)
 
 
-def _front_matter(text: str) -> dict[str, object]:
+def _front_matter(text: str) -> dict[str, object] | None:
+    """None for what stands between two lines and says nothing of the document."""
     try:
         told = yaml.safe_load(text)
     except yaml.YAMLError:
-        return {}
-    return told if isinstance(told, dict) else {}
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _markdown() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark").enable("table")
+    markdown.add_render_rule("html_inline", _inline_html)
+    markdown.add_render_rule("html_block", _html_of_block)
+    return markdown
+
+
+def _inline_html(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
+    return _SWALLOWS.sub("&lt;", tokens[at].content)
+
+
+def _html_of_block(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
+    """A program that is there whole stays one."""
+    html = tokens[at].content
+    closed = {name.lower() for name in _CLOSED.findall(html)}
+    return _SWALLOWS.sub(lambda tag: "<" if tag[1].lower() in closed else "&lt;", html)
 
 
 def _read_book(data: bytes) -> Found:
@@ -244,22 +274,51 @@ def _read_letter(data: bytes) -> Found:
     return Found(_letter_blocks(letter, subject), subject or None, sender or None)
 
 
-def _letter_blocks(letter: EmailMessage, subject: str) -> Iterator[Block]:
-    yield Block(BlockKind.HEADING, subject, 1)
+def _letter_blocks(letter: EmailMessage, subject: str, level: int = 1) -> Iterator[Block]:
+    yield Block(BlockKind.HEADING, subject, level)
     told = [(name, _header(letter, name)) for name in ("From", "To", "Cc", "Date")]
     yield Block(BlockKind.PARAGRAPH, "\n".join(f"{name}: {text}" for name, text in told if text))
-    body = letter.get_body(("plain", "html"))
-    if body is not None:
-        content = body.get_payload(decode=True)
-        text = decode(content if isinstance(content, bytes) else b"", body.get_content_charset())
-        if body.get_content_subtype() == "html":
-            root = _parse(text)
-            yield from html_blocks(root) if root is not None else ()
-        else:
-            yield from paragraphs(text.replace("\r\n", "\n"))
-    for attached in letter.iter_attachments():
-        if name := attached.get_filename():
-            yield Block(BlockKind.PARAGRAPH, f"Attachment: {name}")
+    yield from _part_blocks(letter, level)
+
+
+def _part_blocks(part: EmailMessage, level: int) -> Iterator[Block]:
+    """Of a part and those within it, in their order; letters within a letter are its sections."""
+    kind = part.get_content_type()
+    if kind == "message/rfc822":
+        for inner in part.iter_parts():
+            yield from _letter_blocks(inner, _header(inner, "subject"), level + 1)
+    elif kind == "multipart/alternative" and part.is_multipart():
+        body = part.get_body(("plain", "html"))
+        yield from _text_blocks(body) if body is not None else ()
+        for inner in part.walk():
+            yield from _attachment(inner) if inner.is_attachment() else ()
+    elif part.is_multipart():
+        for inner in part.iter_parts():
+            yield from _part_blocks(inner, level)
+    elif part.is_attachment() or not _is_text(kind):
+        yield from _attachment(part)
+    else:
+        yield from _text_blocks(part)
+
+
+def _is_text(kind: str) -> bool:
+    """One of parts that names no border between them is a text itself."""
+    return kind in ("text/plain", "text/html") or kind.startswith("multipart/")
+
+
+def _text_blocks(part: EmailMessage) -> Iterator[Block]:
+    content = part.get_payload(decode=True)
+    text = decode(content if isinstance(content, bytes) else b"", part.get_content_charset())
+    if part.get_content_subtype() == "html":
+        root = _parse(text)
+        yield from html_blocks(root) if root is not None else ()
+    else:
+        yield from paragraphs(text.replace("\r\n", "\n"))
+
+
+def _attachment(part: EmailMessage) -> Iterator[Block]:
+    if name := part.get_filename():
+        yield Block(BlockKind.PARAGRAPH, f"Attachment: {name}")
 
 
 def _header(letter: EmailMessage, name: str) -> str:

@@ -223,6 +223,31 @@ x = 1
     assert (found.title, found.author) == ("כותר", "דנה")
 
 
+async def test_tags_that_markdown_names_take_nothing_with_them() -> None:
+    text = """Use the <script> tag, a <b>bold</b> <Button> and <select>.
+
+<textarea> opens a line
+
+<script>
+alert(1)
+</script>
+
+<iframe> too
+
+end"""
+    said = (await read_document(text.encode(), "a.md", LIMITS)).text
+    assert said.startswith("Use the <script> tag, a bold <Button> and <select>.")
+    assert "alert" not in said
+    assert " ".join(said.split()).endswith("<textarea> opens a line <iframe> too end")
+
+
+async def test_lines_around_words_are_no_front_matter() -> None:
+    for said in ("Introduction of it", "a: b: c"):
+        text = f"---\n{said}\n---\n\nrest"
+        found = await read_document(text.encode(), "a.md", LIMITS)
+        assert shown(found) == [(H, said), (P, "rest")]
+
+
 async def test_odt() -> None:
     body = (
         '<text:h text:outline-level="2">משנה</text:h><text:p>פסקה<text:s/><text:span>כאן'
@@ -268,6 +293,34 @@ async def test_eml() -> None:
     assert shown(found)[0] == (H, "שלום")
     assert shown(found)[2:] == [(P, "שלום רב"), (P, "להתראות")]
     assert found.title == "שלום"
+
+
+def letter_of(kind: str, *parts: str) -> bytes:
+    inside = "".join(f"--B\n{part}\n" for part in parts)
+    return f"From: d@e.org\nSubject: s\nContent-Type: {kind}\n\n{inside}--B--\n".encode()
+
+
+PLAIN = "Content-Type: text/plain\n\n"
+PICTURE = "Content-Type: image/png; name=a.png\nContent-Disposition: inline\n\nx"
+
+
+async def test_all_texts_of_a_letter_are_read() -> None:
+    within = f"Content-Type: message/rfc822\n\nFrom: a@b.org\nSubject: inner\n{PLAIN}three"
+    both = (
+        "Content-Type: multipart/alternative; boundary=C\n\n"
+        f"--C\n{PLAIN}four\n--C\nContent-Type: text/html\n\n<p>four</p>\n--C--"
+    )
+    parts = (f"{PLAIN}one", PICTURE, f"{PLAIN}two", within, both)
+    found = await read_document(letter_of("multipart/mixed; boundary=B", *parts), "a.eml", LIMITS)
+    assert shown(found)[2:] == [
+        (P, "one"), (P, "Attachment: a.png"), (P, "two"),
+        (H, "inner"), (P, "From: a@b.org"), (P, "three"), (P, "four"),
+    ]  # fmt: skip
+
+
+async def test_a_letter_that_names_no_border_between_its_parts_is_text() -> None:
+    letter = b"From: d@e.org\nSubject: s\nContent-Type: multipart/mixed\n\none\n\ntwo\n"
+    assert shown(await read_document(letter, "a.eml", LIMITS))[2:] == [(P, "one"), (P, "two")]
 
 
 @pytest.mark.parametrize(
