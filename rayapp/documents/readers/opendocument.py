@@ -19,6 +19,8 @@ _HOLDERS = frozenset(
      "bibliography", "alphabetical-index", "list-header", "list-item", "text-box", "note-body",
      "numbered-paragraph", "frame"}
 )  # fmt: skip
+# Elements that hold rows of the same table.
+_ROW_HOLDERS = frozenset({"table-header-rows", "table-rows", "table-row-group"})
 _NO_TEXT = frozenset({"annotation", "tracked-changes", "deletion", "ruby-text", "bookmark"})
 
 
@@ -98,7 +100,7 @@ class _Document:
 
     def _table(self, table: etree._Element) -> Iterator[Block]:
         page = self.page if self.paged else None
-        rows = [row for row in table.iter("{*}table-row")]
+        rows = list(_rows(table))
         if all(len([c for c in row if local(c) == "table-cell"]) < 2 for row in rows):
             for row in rows:  # a frame around text
                 for cell in row:
@@ -117,3 +119,13 @@ class _Document:
             )
             for _ in range(repeated):
                 yield Cell(text, columns, rows)
+
+
+def _rows(table: etree._Element) -> Iterator[etree._Element]:
+    """Its own: those of tables within its cells are theirs."""
+    for part in table:
+        name = local(part)
+        if name == "table-row":
+            yield part
+        elif name in _ROW_HOLDERS:
+            yield from _rows(part)

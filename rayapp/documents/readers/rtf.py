@@ -28,6 +28,8 @@ _ASIDE = frozenset(
      "colorschememapping", "latentstyles", "datastore", "revtbl", "pntext", "listtext", "bkmkstart",
      "bkmkend", "annotation", "atnid", "atnauthor", "private", "filetbl"}
 )  # fmt: skip
+# Groups around the words of a text box that is no part of a header or the like.
+_SHAPES = frozenset({None, "shpinst", "shpgrp"})
 _CHARACTERS = {
     "tab": " ", "line": "\n", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”",
     "endash": "–", "emdash": "—", "bullet": "•", "emspace": " ", "enspace": " ", "qmspace": " ",
@@ -46,13 +48,27 @@ _MAX_DEPTH = 1_000
 
 
 @dataclass(slots=True)
+class _Paragraph:
+    parts: list[str] = field(default_factory=list)
+    outline: int = _NO_OUTLINE
+    style: int | None = None
+    listed: bool = False
+    in_table: bool = False
+
+
+# A paragraph and a table that are not at their end, by its cells and its rows.
+_Open = tuple[_Paragraph, list[Cell], list[list[Cell]]]
+
+
+@dataclass(slots=True)
 class _Group:
-    """What holds until its brace closes."""
+    """What holds until its brace closes. `around`: of a text box, what it stands in."""
 
     aside: str | None = None
     skip: int = 1
     encoding: str | None = None
     starred: bool = False
+    around: _Open | None = None
 
 
 def read(data: bytes, order: Order) -> Found:
@@ -65,15 +81,6 @@ def read(data: bytes, order: Order) -> Found:
         document.info.get("author"),
         document.page if paged else None,
     )
-
-
-@dataclass(slots=True)
-class _Paragraph:
-    parts: list[str] = field(default_factory=list)
-    outline: int = _NO_OUTLINE
-    style: int | None = None
-    listed: bool = False
-    in_table: bool = False
 
 
 class _Rtf:
@@ -118,6 +125,8 @@ class _Rtf:
                 self._flush()
                 self._brace(brace == b"{")
         self._flush()
+        while len(self._groups) > 1:  # of a file that was cut
+            self._brace(opens=False)
         self._end_paragraph()
         self._end_table()
 
@@ -134,6 +143,20 @@ class _Rtf:
         self._groups.pop()
         if group.aside and self._aside_text:
             self._end_aside(group.aside)
+        if group.around:
+            self._end_box(group.around)
+
+    def _begin_box(self) -> None:
+        """Its paragraphs come before the one that it hangs on."""
+        group = self._groups[-1]
+        group.aside = None
+        group.around = self._paragraph, self._cells, self._rows
+        self._paragraph, self._cells, self._rows = _Paragraph(), [], []
+
+    def _end_box(self, around: _Open) -> None:
+        self._end_paragraph()
+        self._end_table()
+        self._paragraph, self._cells, self._rows = around
 
     def _end_aside(self, name: str) -> None:
         """The words of a group that is no text: a style by its name, the title, the author."""
@@ -160,6 +183,8 @@ class _Rtf:
         group = self._groups[-1]
         if word in ("title", "author") and group.aside == "info":
             group.aside = word
+        elif word == "shptxt" and all(one.aside in _SHAPES for one in self._groups):
+            self._begin_box()
         elif group.starred or word in _ASIDE:
             group.aside, group.starred = word, False
         elif word == "u":

@@ -101,6 +101,8 @@ def html_blocks(root: etree._Element) -> Iterator[Block]:
                 walk.skip_subtree()
             elif name == "table" and (rows := _table_rows(element)):
                 yield from page.flush()
+                for caption in element.iterchildren("caption"):
+                    yield from html_blocks_within(caption)
                 yield from table_blocks(grid(rows))
                 walk.skip_subtree()
             else:

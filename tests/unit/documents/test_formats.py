@@ -187,6 +187,12 @@ async def test_spans_of_cells() -> None:
     ]
 
 
+async def test_a_caption_stands_before_its_table() -> None:
+    page = html_table().replace("<table>", "<table><caption>Prices of <b>2024</b></caption>")
+    found = await read_document(page.encode(), "a.html", LIMITS)
+    assert shown(found) == [(P, "Prices of 2024"), *TABLE]
+
+
 async def test_epub() -> None:
     found = await read_document(files.epub_of([HTML, "<h2>two</h2>"]), "a.epub", LIMITS)
     assert shown(found) == [*HTML_BLOCKS, (H, "two")]
@@ -262,6 +268,18 @@ async def test_odt() -> None:
     assert (found.title, found.author, found.pages) == ("כותר", "דנה", 2)
 
 
+async def test_rows_of_a_table_within_a_table_are_read_once() -> None:
+    inner = "<text:p>word</text:p>"
+    for _ in range(20):
+        cell = f"<table:table-cell>{inner}</table:table-cell>"
+        row = (
+            f"<table:table-row>{cell}{cell.replace(inner, '<text:p>x</text:p>')}</table:table-row>"
+        )
+        inner = f"<table:table><table:table-rows>{row}</table:table-rows></table:table>"
+    found = await read_document(files.odt_of(inner), "a.odt", LIMITS)
+    assert found.text.split() == ["word;", *["x;"] * 19, "x"]
+
+
 RTF = rb"""{\rtf1\ansi\ansicpg1252{\fonttbl{\f0\fcharset177 Arial;}{\f1\fcharset0 Arial;}}
 {\stylesheet{\s0 Normal;}{\s1\outlinelevel0 heading 1;}{\s2 heading 2;}}
 {\info{\title \u1499?\u1493?}{\author Dana}}
@@ -281,6 +299,23 @@ async def test_rtf() -> None:
     assert (found.title, found.author, found.pages) == ("כו", "Dana", 2)
     assert [block.level for block in found.blocks if block.kind is H] == [1, 2]
     assert found.blocks[-1].page == 2
+
+
+async def test_text_boxes_of_rtf() -> None:
+    box = (
+        r"{\shp{\*\shpinst\shpleft0{\sp{\sn shapeType}{\sv 202}}{\shptxt \pard in a box\par}}"
+        r"{\shprslt{\*\do\dptxbx{\dptxbxtext\pard in a box\par}}}}"
+    )
+    data = (
+        rf"{{\rtf1{{\header {box}}}\pard before {box}after\par"
+        rf"\trowd\pard\intbl Name\cell City\cell\row\trowd\pard\intbl Ron{box}\cell Haifa\cell\row"
+        r"\pard end\par}"
+    )
+    found = await read_document(data.encode(), "a.rtf", LIMITS)
+    assert shown(found) == [
+        (P, "in a box"), (P, "before after"), (P, "in a box"), (T, "Name: Ron; City: Haifa"),
+        (P, "end"),
+    ]  # fmt: skip
 
 
 async def test_eml() -> None:
