@@ -11,6 +11,8 @@ Row = Sequence[str]
 HEAD_ROWS = 20
 # A row of names fills this share of the columns; what stands above it is a title.
 NAMED_SHARE = 0.6
+# What is longer names no column, characters: each row would repeat it.
+NAME_LENGTH = 120
 # What is longer is no number, characters.
 NUMBER_LENGTH = 40
 _NUMBER = re.compile(r"[-+−(]?[\d.,:/\s%$€£₪-]*\d[\d.,:/\s%$€£₪)-]*")
@@ -43,19 +45,24 @@ def row_text(names: Row, row: Row) -> str:
 
 
 def _names_at(rows: Sequence[Row]) -> int | None:
-    """Which row holds the names: the first that fills the table and has no number in it."""
+    """Which row holds the names: the first that fills the table, unless a number or a
+    long text is in it."""
     width = max((len(_filled(row)) for row in rows), default=0)
     if width < 2 or len(rows) < 2:
         return None
     for at, row in enumerate(rows):
         filled = _filled(row)
         if len(filled) >= max(2, NAMED_SHARE * width):
-            return None if any(_is_number(value) for value in filled) else at
+            return at if all(map(_may_be_name, filled)) else None
     return None
 
 
 def _filled(row: Row) -> list[str]:
     return [value for value in row if value]
+
+
+def _may_be_name(value: str) -> bool:
+    return len(value) <= NAME_LENGTH and not _is_number(value)
 
 
 def _is_number(value: str) -> bool:

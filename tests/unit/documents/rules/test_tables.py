@@ -3,7 +3,7 @@
 import pytest
 
 from rayapp.documents.records import BlockKind
-from rayapp.documents.rules.tables import HEAD_ROWS, row_text, table_blocks
+from rayapp.documents.rules.tables import HEAD_ROWS, NAME_LENGTH, row_text, table_blocks
 
 Rows = list[list[str]]
 
@@ -37,6 +37,14 @@ def test_every_row_names_all_columns_of_its_table() -> None:
     assert {(block.columns, block.page, block.kind) for block in blocks} == {
         (("a", "b"), 3, BlockKind.TABLE_ROW)
     }
+
+
+def test_long_texts_name_no_columns() -> None:
+    """A page that is laid out as a table."""
+    long = "words " * NAME_LENGTH
+    blocks = list(table_blocks([["Question", long], ["a", "b"]]))
+    assert [block.text for block in blocks] == [f"Question; {long.strip()}", "a; b"]
+    assert all(not block.columns for block in blocks)
 
 
 def test_values_hold_what_they_hold() -> None:
