@@ -7,7 +7,7 @@ refused.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ class FolderSource:
             map=self._optional(MAP_FILE, oddities),
             snapshot=self._optional(SNAPSHOT_FILE, oddities),
             organizations=self._optional(ORGANIZATIONS_FILE, oddities),
+            oddities=oddities,
         )
         datasets = []
         for row in rows:
@@ -119,22 +120,22 @@ class _Beside:
     map: Document
     snapshot: Document
     organizations: Document
+    oddities: InitVar[Anomalies]
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, oddities: Anomalies) -> None:
         self._has_map, self._has_snapshot = bool(self.map), bool(self.snapshot)
-        datasets = [row for row in self.map.get("datasets") or () if isinstance(row, dict)]
+        datasets = _rows(self.map, "datasets", "id", oddities)
         self.names: dict[str, str] = {row["id"]: row.get("name") or "" for row in datasets}
         self.resources: dict[str, Document] = {
-            one["id"]: one for row in datasets for one in row.get("resources") or ()
+            one["id"]: one for row in datasets for one in _rows(row, "resources", "id", oddities)
         }
         self.described: dict[str, Document] = {
-            row["id"]: row for row in self.snapshot.get("datasets") or () if isinstance(row, dict)
+            row["id"]: row for row in _rows(self.snapshot, "datasets", "id", oddities)
         }
-        owners = {
-            str(row.get("title", "")).strip(): row.get("name", "")
-            for row in self.snapshot.get("orgs") or ()
+        self._slugs = {
+            row["title"].strip(): row.get("name", "")
+            for row in _rows(self.snapshot, "orgs", "title", oddities)
         }
-        self._slugs = owners
 
     def english(self, dataset_id: str, organization: str) -> str:
         """The English name of the organisation; else its address name, in words."""
@@ -161,6 +162,19 @@ class _Beside:
                 ("dataset_not_described", "dataset_only_described"),
                 oddities,
             )
+
+
+def _rows(of: Document, name: str, key: str, oddities: Anomalies) -> list[Document]:
+    """Those that have their key; what is no such row is counted and left out."""
+    found = of.get(name) or []
+    rows = found if isinstance(found, list) else [found]
+    kept = []
+    for row in rows:
+        if isinstance(row, dict) and isinstance(row.get(key), str):
+            kept.append(row)
+        else:
+            oddities.add("row_unreadable", str(row)[:80])
+    return kept
 
 
 def words_of_slug(slug: str) -> str:

@@ -49,6 +49,25 @@ async def test_the_map_names_resources_and_the_catalogue_stands_in(folder: Path)
     assert found.odd_counts == {"resource_not_in_map": 1, "resource_only_in_map": 1}
 
 
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("resources_map.json", {"datasets": [{"name": "no id"}, 7, {"id": [1]}]}),
+        ("resources_map.json", {"datasets": [{"id": "x", "resources": [{}, None, {"id": 7}]}]}),
+        ("catalog.snapshot.json", {"datasets": [{"notes": "no id"}, None, 3]}),
+        ("catalog.snapshot.json", {"orgs": [{"name": "no title"}, None, 3]}),
+        ("catalog.snapshot.json", {"datasets": [{}, {}], "orgs": 7}),
+    ],
+)
+async def test_rows_of_side_files_that_name_nothing_are_counted(
+    folder: Path, name: str, rows: object
+) -> None:
+    (folder / name).write_bytes(orjson.dumps(rows))
+    found = await FolderSource(folder).read()
+    assert [one.title for one in found.datasets] == [VEHICLES.title, WELLS.title]
+    assert found.odd_counts["row_unreadable"] == 3
+
+
 async def test_an_organisation_without_a_translation_gets_the_words_of_its_slug(
     folder: Path,
 ) -> None:
