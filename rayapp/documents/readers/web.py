@@ -4,7 +4,7 @@ import email
 import email.policy
 import re
 from collections.abc import Iterator, Sequence
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 
 import yaml
 from lxml import etree
@@ -276,14 +276,14 @@ def _read_letter(data: bytes) -> Found:
     return Found(_letter_blocks(letter, subject), subject or None, sender or None)
 
 
-def _letter_blocks(letter: EmailMessage, subject: str, level: int = 1) -> Iterator[Block]:
+def _letter_blocks(letter: MIMEPart, subject: str, level: int = 1) -> Iterator[Block]:
     yield Block(BlockKind.HEADING, subject, level)
     told = [(name, _header(letter, name)) for name in ("From", "To", "Cc", "Date")]
     yield Block(BlockKind.PARAGRAPH, "\n".join(f"{name}: {text}" for name, text in told if text))
     yield from _part_blocks(letter, level)
 
 
-def _part_blocks(part: EmailMessage, level: int) -> Iterator[Block]:
+def _part_blocks(part: MIMEPart, level: int) -> Iterator[Block]:
     """Of a part and those within it, in their order; letters within a letter are its sections."""
     kind = part.get_content_type()
     if kind == "message/rfc822":
@@ -308,7 +308,7 @@ def _is_text(kind: str) -> bool:
     return kind in ("text/plain", "text/html") or kind.startswith("multipart/")
 
 
-def _text_blocks(part: EmailMessage) -> Iterator[Block]:
+def _text_blocks(part: MIMEPart) -> Iterator[Block]:
     content = part.get_payload(decode=True)
     text = decode(content if isinstance(content, bytes) else b"", part.get_content_charset())
     if part.get_content_subtype() == "html":
@@ -318,10 +318,10 @@ def _text_blocks(part: EmailMessage) -> Iterator[Block]:
         yield from paragraphs(text.replace("\r\n", "\n"))
 
 
-def _attachment(part: EmailMessage) -> Iterator[Block]:
+def _attachment(part: MIMEPart) -> Iterator[Block]:
     if name := part.get_filename():
         yield Block(BlockKind.PARAGRAPH, f"Attachment: {name}")
 
 
-def _header(letter: EmailMessage, name: str) -> str:
+def _header(letter: MIMEPart, name: str) -> str:
     return str(letter.get(name) or "")
