@@ -141,7 +141,7 @@ def _newest(service: BackupService) -> str:
 async def _index_anew(settings: Settings) -> int:
     database = MongoDatabase(settings.mongo)
     try:
-        return await MongoMemoryStore(database).mark_all_pending()
+        return await MongoMemoryStore(database).mark_restored()
     finally:
         await database.close()
 

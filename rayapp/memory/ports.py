@@ -168,6 +168,10 @@ class MemoryStore(Protocol):
     async def mark_all_pending(self) -> int:
         """Ask for every active item to be indexed again, but those that gave up."""
 
+    async def mark_restored(self) -> int:
+        """Ask for every item to be indexed, or taken out, after the truth went back in time: at a
+        rev above any that the index can hold. How many there are."""
+
     async def backlog(self) -> IndexBacklog: ...
 
     async def failures(self, limit: int, user_id: str | None = None) -> list[MemoryItem]:

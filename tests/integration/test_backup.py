@@ -98,6 +98,40 @@ async def test_a_machine_without_users_is_empty_whatever_the_service_wrote(
     assert await rows(database) == before
 
 
+async def test_the_index_follows_a_restore_into_the_past(
+    world: ArchiveWorld, service: BackupService, mongo: MongoServer, tmp_path: Path
+) -> None:
+    """It holds revs of after the backup: of what was edited, put away, and stored once more."""
+
+    async def words() -> dict[str, str]:
+        points, _ = await world.container.index.scroll(after=None, limit=100)
+        found = await world.stores.scan.by_points([point.point_id for point in points])
+        by_id = {point.point_id: str(point.payload["lang"]) for point in points}
+        return {item.memory_id: by_id[item.point_id] for item in found}
+
+    items = "/api/memory/items"
+    async with world.http() as http:
+        for name in ("edited", "away"):
+            await ask(http, "POST", "/api/memory/store", {"text": name, "memory_id": name})
+        await world.work()
+        await ask(http, "POST", f"{items}/away/archive", {"reason": "old"})
+        await world.work()
+        made, _ = await service.create()
+        before = await words()
+        assert before == {"edited": "en"}
+        for text in ("שלום לכולם", "נתראה מחר", "בוקר טוב לך"):
+            await ask(http, "PATCH", f"{items}/edited", {"text": text})
+        await ask(http, "POST", f"{items}/away/restore")
+        await world.work()
+        assert await words() == {"edited": "he", "away": "en"}
+    await service.restore(made.name, replace=True)
+    settings = settings_in(tmp_path, mongo=mongo.settings().model_dump())
+    assert await job._index_anew(settings)
+    await world.work()
+    assert await words() == before
+    assert (await world.stores.items.backlog()).pending == 0
+
+
 async def test_what_is_written_meanwhile_is_in_none_or_in_all_of_it(
     world: ArchiveWorld, service: BackupService, database: MongoDatabase
 ) -> None:

@@ -374,3 +374,35 @@ class QueueContract:
         assert await stores.memories.mark_all_pending() == 1
         (item,) = await stores.memories.claim(token="t", limit=5, claim_s=60)
         assert (item.memory_id, item.index.op, item.index.rev) == ("a", IndexOp.VECTOR, 2)
+
+    async def test_what_was_restored_is_written_above_any_rev_of_the_index(
+        self, stores: Stores
+    ) -> None:
+        """Archived items and tombstones too: the index may hold a point of a later life."""
+        old = IndexState(sync_state=SyncState.SYNCED, rev=4)
+        ahead = IndexState(sync_state=SyncState.SYNCED, rev=1 << 60)
+        failed = IndexState(sync_state=SyncState.FAILED, op=IndexOp.PAYLOAD, attempts=8)
+        await stores.memories.insert_many(
+            [
+                an_item(memory_id="a", index=old),
+                an_item(memory_id="ahead", index=ahead),
+                an_item(memory_id="failed", index=failed),
+                an_item(memory_id="put away", index=old, status=Status.ARCHIVED),
+                an_item(memory_id="gone", index=old, status=Status.DELETED),
+            ]
+        )
+        assert await stores.memories.mark_restored() == 5
+        claimed = await stores.memories.claim(token="t", limit=9, claim_s=60)
+        ops = {item.memory_id: item.index.op for item in claimed}
+        assert ops == {
+            **dict.fromkeys(("a", "ahead", "failed"), IndexOp.VECTOR),
+            **dict.fromkeys(("put away", "gone"), IndexOp.DELETE),
+        }
+        revs = {item.memory_id: item.index.rev for item in claimed}
+        assert revs.pop("ahead") == (1 << 60) + 1
+        assert all(rev > 1_700_000_000_000 for rev in revs.values())
+        done = [result_of(item) for item in claimed]
+        assert await stores.memories.finish("t", done, SCHEMA) == 5
+        item = next(one for one in claimed if one.memory_id == "a")
+        again = await edited(stores.memories, item, index=replace(item.index, rev=1))
+        assert again.index.rev == revs["a"] + 1

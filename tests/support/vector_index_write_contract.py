@@ -56,7 +56,7 @@ class VectorIndexWriteContract:
         assert {p.payload["memory_id"]: p.payload["rev"] for p in stored} == {"m1": 5, "m2": 4}
         assert {p.payload["lang"] for p in stored if p.payload["rev"] == 5} == {"he"}
 
-    @pytest.mark.parametrize("rev", [5, 6])
+    @pytest.mark.parametrize("rev", [5, 6, 1_800_000_000_000])
     async def test_equal_or_higher_rev_replaces_the_point(
         self, index: VectorIndex, rev: int
     ) -> None:

@@ -51,6 +51,16 @@ def queue_synced(op: IndexOp) -> Document:
     return {**queue_again(), "index.op": {"$cond": [_DELETED, whole, some]}}
 
 
+_ACTIVE = {"$eq": ["$status", Status.ACTIVE.value]}
+# The engine refuses a write below the rev that it holds, which may be of any later moment than the
+# backup. No item changes a thousand times in a second: milliseconds are above all of its revs.
+_ABOVE_ALL = {"$max": [{"$add": ["$index.rev", 1]}, {"$toLong": "$$NOW"}]}
+RESTORED: Document = {
+    **queue_again(),
+    "index.op": {"$cond": [_ACTIVE, IndexOp.VECTOR.value, IndexOp.DELETE.value]},
+    "index.rev": _ABOVE_ALL,
+}
+
 # Users served by one claim before the rest of the batch goes to the oldest items. Each costs two
 # index seeks; the next claim continues after the last of them.
 USERS_PER_CLAIM = 32
@@ -131,6 +141,14 @@ class IndexQueue:
                 },
                 [{"$set": change}],
             )
+        return done.modified_count
+
+    async def mark_restored(self) -> int:
+        """One statement for items of every status, and those that gave up: what was to fail may
+        have been indexed since."""
+        await self._ping()
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            done = await self._items.update_many({}, [{"$set": RESTORED}])
         return done.modified_count
 
     async def failures(self, limit: int, user_id: str | None = None) -> list[MemoryItem]:

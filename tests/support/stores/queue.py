@@ -45,6 +45,16 @@ class InMemoryQueue:
                 marked += 1
         return marked
 
+    async def mark_restored(self) -> int:
+        now = self._now()
+        for row in self._rows.values():
+            active = row.item.status is Status.ACTIVE
+            op = IndexOp.VECTOR if active else IndexOp.DELETE
+            state = requeued(row.item.index, op, now)
+            above = max(state.rev, round(now.timestamp() * 1000))
+            row.hold(replace(row.item, index=replace(state, rev=above)), now)
+        return len(self._rows)
+
     async def backlog(self) -> IndexBacklog:
         states = [row.item.index.sync_state for row in self._rows.values()]
         since = [row.pending_since for row in self._rows.values() if row.pending_since]
