@@ -321,6 +321,8 @@ WorkEnd = Literal["done", "skipped", "failed"]
 # A reaction or a summary a week later is about nothing, and the texts of a user lie here a second
 # time. Our choice.
 EXCHANGE_TTL_S = 7 * 86_400
+# What takes the place of an older turn waits so long at least, or it would never be heard.
+REPLACED_TTL_S = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,7 +345,8 @@ class ExchangeSink(Protocol):
 
     async def replace(self, scope: WriteScope, exchange: LearnedExchange) -> None:
         """Queue a turn in the place of the one of its message, whatever became of that. Whoever
-        works on the earlier one has lost its claim. Raises Forbidden as `offer` does."""
+        works on the earlier one has lost its claim. It lives for a day at least, however old the
+        turn is. Raises Forbidden as `offer` does."""
 
 
 class ExchangeQueue(ExchangeSink, Protocol):

@@ -1,7 +1,10 @@
 """The queue of stored exchanges, on the fake and on a real MongoDB."""
 
+from datetime import timedelta
+
 import pytest
 
+from rayapp.assistant.ports import EXCHANGE_TTL_S, REPLACED_TTL_S
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import WriteScope
 from rayapp.storage.mongo.database import MongoDatabase
@@ -49,6 +52,18 @@ class TestMongoExchanges(ExchangeContract):
         (row,) = await database.collection(EXCHANGES).find({}).to_list()
         assert row["plan"] == {}
         assert ("חיפה" in str(row)) is (how == "finish")
+
+    async def test_a_turn_that_takes_the_place_of_an_aged_one_lives_for_a_day(
+        self, database: MongoDatabase, stores: ExchangeStores
+    ) -> None:
+        now, life = stores.clock.now(), timedelta(seconds=EXCHANGE_TTL_S)
+        for name, age in (("old", 2 * life), ("new", timedelta(hours=1))):
+            await stores.queue.replace(DANA, turn(stores.clock, name, at=now - age))
+        rows = await database.collection(EXCHANGES).find({}).to_list()
+        left = {row["message_id"]: row["at"] + life - now for row in rows}
+        day = timedelta(seconds=REPLACED_TTL_S)
+        assert abs(left["old"] - day) < timedelta(minutes=1)
+        assert abs(left["new"] - (life - timedelta(hours=1))) < timedelta(minutes=1)
 
     async def test_a_delete_finds_its_turns_by_an_index(
         self, database: MongoDatabase, stores: ExchangeStores

@@ -90,6 +90,21 @@ class ExchangeContract:
         with pytest.raises(Forbidden):
             await queue.replace(NOA, offered)
 
+    async def test_a_turn_that_is_replaced_when_it_has_aged_is_learned_too(
+        self, stores: ExchangeStores
+    ) -> None:
+        now, queue = stores.clock.now(), stores.queue
+        old = turn(stores.clock, at=now - timedelta(seconds=2 * EXCHANGE_TTL_S))
+        await queue.offer(DANA, old)
+        assert await queue.claim(token="one", limit=5, claim_s=CLAIM_S) == []
+        new = replace(old, user_text="אני גר ביפו")
+        await queue.replace(DANA, new)
+        (again,) = await queue.claim(token="two", limit=5, claim_s=CLAIM_S)
+        assert same(new, again.exchange)
+        (seen,) = await queue.earlier(ReadScope("dana"), turn(stores.clock, "m-2"), 5)
+        assert same(new, seen)
+        assert await queue.finish(again.exchange, "two", "done", {})
+
     async def test_turns_offered_at_once_are_queued_once(self, stores: ExchangeStores) -> None:
         offered = turn(stores.clock)
         new = await asyncio.gather(*(stores.queue.offer(DANA, offered) for _ in range(8)))

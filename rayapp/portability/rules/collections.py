@@ -236,6 +236,7 @@ COLLECTIONS: tuple[Collection, ...] = (
             "notes": dict[str, str],
             "error": str | None,
             "finished_at": datetime,
+            "said_at": datetime,
         },
         renewed=frozenset({"claim"}),
         restarted=frozenset({"due_at"}),

@@ -29,6 +29,8 @@ from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 Document = dict[str, Any]
 WAITING: Document = {"state": "waiting"}
+# When a turn was said that took the place of another; the row's `at` may be later.
+SAID_AT = "said_at"
 NOT_AGED = younger("at", ports.EXCHANGE_TTL_S)
 IS_WAITING: Document = {"$eq": ["$state", "waiting"]}
 # What is left of a turn whose memory is gone.
@@ -67,6 +69,9 @@ class MongoExchangeQueue:
 
     async def replace(self, scope: WriteScope, exchange: LearnedExchange) -> None:
         new = _waiting(scope, exchange)
+        # Rows expire by `at`, and the turn may be weeks old.
+        new[SAID_AT] = new["at"]
+        new["at"] = {"$max": [new["at"], in_seconds(ports.REPLACED_TTL_S - ports.EXCHANGE_TTL_S)]}
         change = [{"$replaceWith": {"$mergeObjects": ["$$ROOT", new]}}]
         with translated():
             await self._rows.update_one(_one(exchange), change, upsert=True)
@@ -164,7 +169,7 @@ class MongoExchangeQueue:
         before = [{"at": {"$lt": at}}, {"at": at, "message_id": {"$lt": exchange.message_id}}]
         where = {**_conversation(scope, exchange), "$or": before}
         order = [("at", DESCENDING), ("message_id", DESCENDING)]
-        return await listed(self._rows, where, reader(LearnedExchange), sort=order, limit=limit)
+        return await listed(self._rows, where, _exchange, sort=order, limit=limit)
 
     async def erase(self, exchange: LearnedExchange) -> None:
         with translated():
@@ -227,9 +232,14 @@ def _conversation(scope: ReadScope, exchange: LearnedExchange) -> Document:
     return {**mine(scope), "conversation_id": exchange.conversation_id, **NOT_AGED}
 
 
+def _exchange(doc: Document) -> LearnedExchange:
+    return from_row(LearnedExchange, {**doc, "at": doc.get(SAID_AT, doc["at"])})
+
+
 def _claimed(doc: Document) -> ports.ClaimedExchange:
-    exchange = from_row(LearnedExchange, doc)
-    return ports.ClaimedExchange(exchange=exchange, attempts=doc["attempts"], plan=doc["plan"])
+    return ports.ClaimedExchange(
+        exchange=_exchange(doc), attempts=doc["attempts"], plan=doc["plan"]
+    )
 
 
 # One whose words are kept has no end.

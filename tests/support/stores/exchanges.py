@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Any
 
 from rayapp.assistant.extraction.rules.facts import LearnedExchange, in_rounds
-from rayapp.assistant.ports import EXCHANGE_TTL_S, ClaimedExchange, WorkEnd
+from rayapp.assistant.ports import EXCHANGE_TTL_S, REPLACED_TTL_S, ClaimedExchange, WorkEnd
 from rayapp.core.errors import Forbidden
 from rayapp.core.runtime import Clock
 from rayapp.memory.item import point_id_of
@@ -20,7 +20,10 @@ LIFETIME = timedelta(seconds=EXCHANGE_TTL_S)
 
 @dataclass(slots=True)
 class _Kept:
+    """`at`: what its place in the queue and its end are told by."""
+
     exchange: LearnedExchange
+    at: datetime
     due: datetime
     state: str = "waiting"
     attempts: int = 0
@@ -44,19 +47,21 @@ class InMemoryExchangeQueue:
         if exchange.key in self._rows:
             return False
         kept = replace(exchange, at=to_ms(exchange.at))
-        self._rows[exchange.key] = _Kept(kept, due=to_ms(self._clock.now()))
+        self._rows[exchange.key] = _Kept(kept, at=kept.at, due=to_ms(self._clock.now()))
         return True
 
     async def replace(self, scope: WriteScope, exchange: LearnedExchange) -> None:
         self._rows.pop(exchange.key, None)
         await self.offer(scope, exchange)
+        kept = self._rows[exchange.key]
+        kept.at = max(kept.at, kept.due - LIFETIME + timedelta(seconds=REPLACED_TTL_S))
 
     async def claim(
         self, *, token: str, limit: int, claim_s: float, per_user: int | None = None
     ) -> list[ClaimedExchange]:
         now, last = self._clock.now(), self._last_user
         rows = [kept for kept in self._living() if kept.state == "waiting"]
-        rows.sort(key=lambda kept: _order(kept.exchange))
+        rows.sort(key=lambda kept: (kept.at, kept.exchange.message_id))
         busy = {kept.exchange.user_id for kept in rows if kept.claim and kept.due > now}
         queues: dict[str, list[_Kept]] = {}
         for kept in rows:
@@ -143,7 +148,7 @@ class InMemoryExchangeQueue:
 
     def _living(self) -> list[_Kept]:
         oldest = self._clock.now() - LIFETIME
-        return [kept for kept in self._rows.values() if kept.exchange.at > oldest]
+        return [kept for kept in self._rows.values() if kept.at > oldest]
 
     def _held(self, exchange: LearnedExchange, token: str) -> _Kept | None:
         kept = self._rows.get(exchange.key)

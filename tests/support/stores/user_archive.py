@@ -500,13 +500,15 @@ WORK = ("state", "attempts", "plan", "notes", "error")
 
 def _exchange_doc(key: Any, row: KeptExchange) -> Row:
     work = {name: getattr(row, name) for name in WORK}
-    return to_row(row.exchange) | work | {"due_at": row.due}
+    said = {} if row.at == row.exchange.at else {"said_at": row.exchange.at}
+    return to_row(row.exchange) | work | {"at": row.at, "due_at": row.due, **said}
 
 
 def _exchange_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
-    exchange = from_row(LearnedExchange, {**doc, "user_id": user_id})
+    said = {"user_id": user_id, "at": doc.get("said_at", doc["at"])}
+    exchange = from_row(LearnedExchange, {**doc, **said})
     work = {name: doc[name] for name in WORK if name in doc}
-    return exchange.key, KeptExchange(exchange, how.at, **work)
+    return exchange.key, KeptExchange(exchange, doc["at"], how.at, **work)
 
 
 def _library_doc(key: Any, row: TemplateLibrary) -> Row:
