@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 # Building indexes or touching every item of a large store takes minutes, not an operation's limit.
 LONG_TIMEOUT_S = 600.0
+# Counting index keys: a million take a second, on a busy machine ten.
+COUNT_TIMEOUT_S = 30.0
 # IndexOptionsConflict, IndexKeySpecsConflict, CannotCreateIndex (a second text index).
 INDEX_CONFLICT_CODES = frozenset({85, 86, 67})
 NAMESPACE_EXISTS = 48

@@ -18,7 +18,7 @@ from rayapp.memory.scope import WriteScope
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document, readable
-from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated
+from rayapp.storage.mongo.database import COUNT_TIMEOUT_S, LONG_TIMEOUT_S, MongoDatabase, aggregated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.predicates import due, in_seconds, later, own
 from rayapp.storage.mongo.rows import utc
@@ -68,7 +68,6 @@ USERS_PER_CLAIM = 32
 # Of what is in order the rest is told by the size of the collection, which is known without reading
 # a million keys every ten seconds; after a crash it may be wrong by what was written last.
 MOST_COUNTED = 20_000
-COUNT_TIMEOUT_S = 30.0  # a million that wait are counted in a second, on a busy machine in ten
 
 IS_PENDING = indexes.PENDING_ONLY
 IS_FAILED = {"index.sync_state": SyncState.FAILED.value}

@@ -17,7 +17,13 @@ from rayapp.index.ports import Requeue, RowState
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo.convert import PLAIN, from_document, from_plain, readable
-from rayapp.storage.mongo.database import LONG_TIMEOUT_S, Collection, MongoDatabase, listed
+from rayapp.storage.mongo.database import (
+    COUNT_TIMEOUT_S,
+    LONG_TIMEOUT_S,
+    Collection,
+    MongoDatabase,
+    listed,
+)
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.index_queue import queue_synced
 from rayapp.storage.mongo.indexes import INDEXED, ITEMS, POINT, SYNC_DUE, USER_TIER_STATUS
@@ -120,7 +126,8 @@ class MongoItemScan:
     async def total(self) -> int:
         """Two counts: an index over both fields would be written at every change of any item. The
         documents that the second one reads are the few that gave up."""
-        with translated():
+        await self._database.ping()  # fails fast: an absent server is not waited for
+        with translated(), pymongo.timeout(COUNT_TIMEOUT_S):
             active = await self._items.count_documents(ACTIVE, hint=USER_TIER_STATUS.name)
             failed = await self._items.count_documents(ACTIVE_FAILED, hint=SYNC_DUE.name)
         return max(0, active - failed)

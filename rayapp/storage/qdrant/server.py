@@ -159,7 +159,8 @@ class QdrantServerIndex:
         if predicate.matches_nothing:
             return 0
         kept = convert.filter_of(predicate)
-        async with self._errors(self._settings.timeout_s):
+        # An exact count walks all points, for jobs and reports; a search counts nothing.
+        async with self._errors(self._settings.write_timeout_s):
             answer = await self._client.count(self._name, count_filter=kept, exact=True)
         return answer.count
 

@@ -11,9 +11,9 @@ from rayapp.container.leader_tasks import REPORT_FRESH_S, drift_task
 from rayapp.core.errors import StoreDown
 from rayapp.index.consistency.comparison import Comparison, Repairs
 from rayapp.index.consistency.rules import Drift
-from rayapp.index.consistency.service import SweepLog, SweepStores, SweepWork
+from rayapp.index.consistency.service import REPAIRED, SweepLog, SweepStores, SweepWork
 from rayapp.memory.item import MemoryItem, Status, SyncState
-from rayapp.memory.scope import WriteScope
+from rayapp.memory.scope import ReadScope, WriteScope
 from tests.support.work_by_hand import partition_by_hand
 from tests.unit.index.consistency.world import SweepWorld
 
@@ -207,3 +207,30 @@ async def test_the_owner_counts_what_jobs_found_once() -> None:
     h.clock.advance(REPORT_FRESH_S)  # another process was the owner meanwhile
     await duty.run()
     assert counters[key] == 2
+
+
+# --- counts
+
+
+async def test_a_count_that_fails_keeps_no_sweep_at_the_same_ids() -> None:
+    """All are seen and repaired in three sweeps, of which none could count."""
+    world = await SweepWorld.open()
+    service, scan = world.service(), world.harness.scan.inner
+    broken = [await an_active(world, number) for number in range(24)]
+    for item in broken:
+        await world.break_(Drift.MISSING, item)
+
+    async def late() -> int:
+        raise StoreDown("The count took too long.")
+
+    scan.total = late
+    for _ in range(3):
+        with pytest.raises(StoreDown):
+            await service.check(sample=9, repair=True)
+    assert all(item.index.sync_state is SyncState.PENDING for item in await all_of(world, broken))
+    told = await world.harness.events.recent(ReadScope(broken[0].user_id), REPAIRED, EVERY)
+    assert told
+
+
+async def all_of(world: SweepWorld, items: Sequence[MemoryItem]) -> list[MemoryItem]:
+    return await world.harness.scan.by_points([item.point_id for item in items])
