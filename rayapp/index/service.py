@@ -199,16 +199,25 @@ class IndexingService:
 
     async def _delete(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
         revs = {item.point_id: item.index.rev for item in items}
-        deleted = [item.point_id for item in items if item.status is Status.DELETED]
-        hidden = [item.point_id for item in items if hidden_reason(item) is not None]
 
         async def delete() -> None:
             await self._delete_everywhere(revs)
-            for gone, forget in ((deleted, self.on_deleted), (hidden, self.on_hidden)):
-                if gone and forget is not None:
-                    await forget(gone)
+            await self._forget(items)
 
         return await self._write(items, delete)
+
+    async def _forget(self, items: Sequence[MemoryItem]) -> None:
+        """Of what is still gone, or hidden: an import may have put it back since the claim, with
+        all that is kept elsewhere of it."""
+        deleted = [item for item in items if item.status is Status.DELETED]
+        hidden = [item for item in items if hidden_reason(item) is not None]
+        now = await self._as_stored([*deleted, *hidden])
+        back = {one for one, item in now.items() if hidden_reason(item) is None}
+        gone = [item.point_id for item in deleted if item.point_id not in now]
+        away = [item.point_id for item in hidden if item.point_id not in back]
+        for point_ids, forget in ((gone, self.on_deleted), (away, self.on_hidden)):
+            if point_ids and forget is not None:
+                await forget(point_ids)
 
     async def _delete_everywhere(self, revs: Mapping[str, int]) -> None:
         """From every collection of the alias: what a reindex fills, and what a rollback may bring
@@ -223,14 +232,19 @@ class IndexingService:
     async def _take_back(self, items: Sequence[MemoryItem]) -> None:
         """Delete the points of items that were deleted or archived while they were written: another
         indexer's delete may have come before this write, and must win."""
+        found = await self._as_stored(items)
+        living = {one for one, item in found.items() if item.status is Status.ACTIVE}
+        gone = {item.point_id: item.index.rev for item in items if item.point_id not in living}
+        if gone:
+            await self._delete_everywhere(gone)
+
+    async def _as_stored(self, items: Sequence[MemoryItem]) -> dict[str, MemoryItem]:
+        """The truth of now by point; without what is deleted."""
+        found: list[MemoryItem] = []
         for user_id in {item.user_id for item in items}:
-            mine = {item.point_id: item.index.rev for item in items if item.user_id == user_id}
-            scope = ReadScope(user_id, include_shared=False)
-            found = await self.store.by_points(scope, list(mine))
-            living = {item.point_id for item in found if item.status is Status.ACTIVE}
-            gone = {point_id: rev for point_id, rev in mine.items() if point_id not in living}
-            if gone:
-                await self._delete_everywhere(gone)
+            mine = [item.point_id for item in items if item.user_id == user_id]
+            found += await self.store.by_points(ReadScope(user_id, include_shared=False), mine)
+        return {item.point_id: item for item in found}
 
     async def _write(
         self, items: Sequence[MemoryItem], call: Callable[[], Awaitable[None]]

@@ -15,7 +15,7 @@ from rayapp.index.records import WHOLE, IndexPoint
 from rayapp.index.rules.points import point_of
 from rayapp.index.service import IndexingService
 from rayapp.inference.ports import TextKind
-from rayapp.memory.item import MemoryItem, Source, SourceType
+from rayapp.memory.item import MemoryItem, Source, SourceType, point_id_of
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.search.requests import SearchQuery
@@ -331,3 +331,37 @@ async def test_a_late_write_does_not_bring_a_deleted_memory_back(service: Harnes
     await service.indexing.run_once()
     assert await service.index.count() == 0
     assert (await service.items.backlog()).pending == 0
+
+
+@pytest.mark.parametrize("back", [True, False])
+async def test_nothing_is_forgotten_of_a_memory_that_came_back_during_its_delete(
+    service: Harness, back: bool
+) -> None:
+    """An import puts turns and memories back while the indexer still works on the deletes."""
+    one, two = await service.store("deleted", memory_id="a"), await service.store("away")
+    await service.drain()
+    await service.services.memories.delete(ME, one)
+    await service.services.memories.archive(ME, two, reason="ghost:wrong")
+    forgotten: dict[str, list[str]] = {"deleted": [], "hidden": []}
+    indexing, engine = service.indexing, service.index.inner
+    points = {point_id_of("dana", name) for name in (one, two)}
+
+    async def forget_deleted(point_ids: Sequence[str]) -> None:
+        forgotten["deleted"] += point_ids
+
+    async def forget_hidden(point_ids: Sequence[str]) -> None:
+        forgotten["hidden"] += point_ids
+
+    indexing.on_deleted, indexing.on_hidden = forget_deleted, forget_hidden
+    delete = engine.delete
+
+    async def slow(*how: Any) -> None:
+        engine.delete = delete
+        await delete(*how)
+        if back:
+            await service.store("deleted", memory_id="a")
+            await service.services.memories.restore(ME, two)
+
+    engine.delete = slow
+    assert await indexing.run_once() == 2
+    assert {one for ids in forgotten.values() for one in ids} == (set() if back else points)
