@@ -1,5 +1,6 @@
 """Store-then-embed: claim, embed, write to the index, set `synced`; who serves a model."""
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -7,6 +8,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 
+from rayapp.bulk.lease import RENEWALS, beside
 from rayapp.bulk.ports import LeaseStore
 from rayapp.core.errors import NotFound, RayappError
 from rayapp.core.retry import RetryPolicy, backoff_s
@@ -182,11 +184,18 @@ class IndexingService:
     async def _rebuild_began(self, collection: str | None) -> float:
         """When this rebuild began; a collection that was lost again begins another one."""
         if self._rebuild is None or self._rebuild[0] != collection:
-            count = await self.store.mark_all_pending()
+            count = await beside(self.store.mark_all_pending(), self._keep_rebuild())
             self._rebuild = (collection, self.runtime.clock.monotonic())
             if count:
                 log.warning("the index is to be filled: %d items will be indexed again", count)
         return self._rebuild[1]
+
+    async def _keep_rebuild(self) -> None:
+        """Of millions of items the store takes minutes: nobody else must begin meanwhile."""
+        while True:
+            await asyncio.sleep(REBUILD_LEASE_S / RENEWALS)
+            with suppress(RayappError):  # tried again before the lease ends
+                await self.leases.acquire(REBUILD_LEASE, self.runtime.process, REBUILD_LEASE_S)
 
     async def _upsert(self, items: Sequence[MemoryItem]) -> list[IndexResult]:
         points, failures = await self.maker.made(items)

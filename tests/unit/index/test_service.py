@@ -1,5 +1,6 @@
 """The indexer: back-off, blame, takeover, rebuild, and truth that wins."""
 
+import asyncio
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from rayapp.core.vectors import Vector
 from rayapp.index.passages import PassageIndex
 from rayapp.index.records import WHOLE, IndexPoint
 from rayapp.index.rules.points import point_of
-from rayapp.index.service import IndexingService
+from rayapp.index.service import REBUILD_LEASE, IndexingService
 from rayapp.inference.ports import TextKind
 from rayapp.memory.item import MemoryItem, Source, SourceType, point_id_of
 from rayapp.memory.requests import MemoryEdit
@@ -204,6 +205,32 @@ async def test_an_index_lost_again_during_its_rebuild_has_no_hole(service: Harne
     await service.drain()
     assert not await service.indexing.rebuild_if_lost()
     assert await service.index.count() == 6
+
+
+async def test_a_rebuild_that_is_long_to_begin_stays_in_one_hand(
+    service: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of millions of items the store takes minutes to ask for them again, the lease is one."""
+    monkeypatch.setattr("rayapp.index.service.REBUILD_LEASE_S", 0.3)
+    await service.store("note")
+    await service.drain()
+    await lose_index(service)
+    mark = service.items.mark_all_pending
+
+    async def slow() -> int:
+        held = await service.leases.current(REBUILD_LEASE)
+        assert held is not None
+        async with asyncio.timeout(10):
+            while (now := await service.leases.current(REBUILD_LEASE)) == held:
+                service.clock.advance(0.001)
+                await asyncio.sleep(0.01)
+        assert now is not None
+        assert (now.holder, now.fence) == (held.holder, held.fence)
+        return await mark()
+
+    monkeypatch.setattr(service.items, "mark_all_pending", slow)
+    assert await service.indexing.rebuild_if_lost()
+    assert (await service.items.backlog()).pending == 1
 
 
 async def test_an_index_without_any_collection_is_opened_and_filled(service: Harness) -> None:
