@@ -132,6 +132,27 @@ async def test_the_index_follows_a_restore_into_the_past(
     assert (await world.stores.items.backlog()).pending == 0
 
 
+async def test_a_moment_that_the_server_keeps_no_more_says_what_to_raise(
+    database: MongoDatabase, mongo: MongoServer
+) -> None:
+    backups, events = MongoBackups(mongo.settings()), database.collection("events")
+    admin = database.client.admin
+
+    async def read_on() -> None:
+        async with backups.snapshot() as snapshot, asyncio.timeout(30):
+            while not [page async for page in snapshot.pages("events")]:
+                await events.insert_one({"event_id": secrets.token_hex(8), "user_id": DANA})
+                await asyncio.sleep(0.2)
+
+    await admin.command({"setParameter": 1, "minSnapshotHistoryWindowInSeconds": 0})
+    try:
+        with pytest.raises(Conflict, match="minSnapshotHistoryWindowInSeconds"):
+            await read_on()
+    finally:
+        await admin.command({"setParameter": 1, "minSnapshotHistoryWindowInSeconds": 300})
+        await backups.close()
+
+
 async def test_what_is_written_meanwhile_is_in_none_or_in_all_of_it(
     world: ArchiveWorld, service: BackupService, database: MongoDatabase
 ) -> None:

@@ -34,6 +34,8 @@ TIMEOUT_CODES = frozenset({50, 262, 290})
 RETRY_CODES = frozenset(
     {6, 7, 63, 89, 91, 112, 189, 251, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
 )
+# SnapshotTooOld, SnapshotUnavailable.
+SNAPSHOT_CODES = frozenset({239, 246})
 # OutOfDiskSpace; a hosted cluster says AtlasError and names the quota.
 DISK_CODES = frozenset({14031})
 QUOTA_TEXT = "space quota"
@@ -83,6 +85,12 @@ _unfit = _said(
     InvalidInput,
     "A value cannot be stored: send valid Unicode text and numbers of at most 64 bits.",
 )
+_too_old = _said(
+    Conflict,
+    "MongoDB no longer keeps the moment that is read: export fewer kinds at a time, or raise "
+    "minSnapshotHistoryWindowInSeconds there (300 s unless it is set).",
+    cause=False,
+)
 _large = _said(
     TooLarge, "The item is larger than 16 MB: send less text or fewer source fields.", cause=False
 )
@@ -111,7 +119,8 @@ def _refused(error: Exception) -> RayappError:
         return _late(error)
     if labelled or code in RETRY_CODES:
         return _down(error)
-    return _defect(error)
+    # Behind the labels: a transaction that meets it is tried again.
+    return _too_old(error) if code in SNAPSHOT_CODES else _defect(error)
 
 
 def _concern(error: Exception) -> RayappError:

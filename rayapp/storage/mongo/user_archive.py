@@ -8,9 +8,8 @@ from typing import Any
 import pymongo
 from pymongo import DESCENDING
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import DuplicateKeyError, OperationFailure
+from pymongo.errors import DuplicateKeyError
 
-from rayapp.core.errors import Conflict
 from rayapp.core.ids import owners_of
 from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Status
 from rayapp.memory.rules.revision import requeued, revived
@@ -39,8 +38,6 @@ from rayapp.storage.mongo.rows import reader, to_row
 from rayapp.storage.mongo.user_rows import delete_items
 
 Document = dict[str, Any]
-# The snapshot is older than the server keeps (minSnapshotHistoryWindowInSeconds, 5 minutes).
-SNAPSHOT_CODES = frozenset({239, 246})
 # What grows in a conversation that goes on.
 GROWN = ("last_at", "exchanges")
 ALL_OF_USER = of_user(*Erasing)
@@ -63,18 +60,9 @@ class MongoRowReader:
             where |= _wanted(wanted)
         left_out = dict.fromkeys((*RENEWED, *collection.renewed), 0)
         rows = self._database.collection(collection.name)
-        try:
-            with translated(passing=OperationFailure):
-                async for page, _ in raw_pages(rows, where, left_out, self._session):
-                    yield page
-        except OperationFailure as error:
-            if error.code in SNAPSHOT_CODES:
-                raise Conflict(
-                    "The export took longer than MongoDB keeps one moment (300 s); export fewer "
-                    "kinds at a time, or raise minSnapshotHistoryWindowInSeconds there."
-                ) from None
-            with translated():
-                raise
+        with translated():
+            async for page, _ in raw_pages(rows, where, left_out, self._session):
+                yield page
 
 
 def _wanted(wanted: RowsWanted) -> Document:

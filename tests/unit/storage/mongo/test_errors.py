@@ -57,6 +57,8 @@ def bulk(*codes: int, concern: bool = False) -> driver.BulkWriteError:
         (OverflowError("secret"), errors.InvalidInput),
         (UnicodeEncodeError("utf-8", "secret\ud800", 6, 7, "secret"), errors.InvalidInput),
         (driver.DuplicateKeyError("secret", 11000), errors.Conflict),
+        (refused(239), errors.Conflict),
+        (refused(246), errors.Conflict),
         (refused(18), errors.ConfigError),
         (refused(50), errors.DeadlineExceeded),
         (refused(11600), errors.StoreDown),
