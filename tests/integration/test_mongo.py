@@ -12,18 +12,24 @@ import pytest
 
 from rayapp.core.errors import ConfigError, RayappError, SchemaMismatch, StoreDown
 from rayapp.core.settings.model import MongoSettings
+from rayapp.learning.ports import ScoreGiven
 from rayapp.memory.item import Source, SourceType
-from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.storage.mongo.database import MongoDatabase, redacted
+from rayapp.storage.mongo.event_stream import told_in
 from rayapp.storage.mongo.index_queue import IS_PENDING
-from rayapp.storage.mongo.indexes import INDEXES, RETIRED, SYNC_DUE
+from rayapp.storage.mongo.indexes import EVENTS, INDEXES, ITEMS, RETIRED, SESSIONS, SYNC_DUE
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
+from rayapp.storage.mongo.predicates import selected
 from rayapp.storage.mongo.receipts import NEWEST, MongoReceiptStore, living
+from rayapp.storage.mongo.sessions import target_of
 from tests.support.builders import an_item
 from tests.support.mongo_server import MongoServer, running_mongo
 from tests.support.side_store_contract import a_receipt
 
 pytestmark = pytest.mark.engine
+DANA = ReadScope("dana").own
+BY_RECEIPT = ScoreGiven(at=datetime(2026, 1, 1, tzinfo=UTC), receipt_id="r-1")
 
 UNIQUE = {
     "memory_items": {"user_memory", "point", "active_text"},
@@ -272,6 +278,27 @@ class TestPlans:
         plan = str((await found.explain())["queryPlanner"]["winningPlan"])
         assert "conversation_receipts" in plan
         assert "SORT" not in plan
+
+    @pytest.mark.parametrize(
+        ("collection", "where", "index"),
+        [
+            (
+                ITEMS,
+                selected(DANA, ItemFilter(conversation_ids=("c", "d")))[0],
+                "conversation_items",
+            ),
+            (EVENTS, told_in(DANA, "c", "learned"), "conversation_events"),
+            (SESSIONS, target_of(WriteScope("dana"), BY_RECEIPT)[0], "user_owed"),
+        ],
+    )
+    async def test_what_few_rows_have_is_found_by_its_own_index(
+        self, database: MongoDatabase, collection: str, where: dict[str, Any], index: str
+    ) -> None:
+        """A partial index serves only queries that say what it holds."""
+        rows = database.collection(collection)
+        plan = (await rows.find(where).explain())["queryPlanner"]
+        considered = [plan["winningPlan"], *plan["rejectedPlans"]]
+        assert f"'indexName': '{index}'" in str(considered)
 
 
 class TestTime:

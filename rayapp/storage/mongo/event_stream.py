@@ -46,8 +46,7 @@ class MongoEventStore:
     async def of_conversation(
         self, scope: ReadScope, conversation_id: str, kind: str
     ) -> list[Event]:
-        where = {**mine(scope), "data.conversation_id": conversation_id, "kind": kind}
-        return await self._newest_first(where, 0)
+        return await self._newest_first(told_in(scope, conversation_id, kind), 0)
 
     async def _newest_first(self, where: dict[str, Any], limit: int) -> list[Event]:
         """`limit` 0: all."""
@@ -58,6 +57,13 @@ class MongoEventStore:
 
 
 Document = dict[str, Any]
+
+
+def told_in(scope: ReadScope, conversation_id: str, kind: str) -> Document:
+    # The type is what lets the server use the partial index.
+    which = {"$eq": conversation_id, "$type": "string"}
+    return {**mine(scope), "data.conversation_id": which, "kind": kind}
+
 
 # A resume token is hex; ours have about 100 to 400 characters with their document's key.
 _POSITION = re.compile(r"(?:[0-9A-Fa-f]{2}){9,1024}")

@@ -38,6 +38,8 @@ ANY_OF: tuple[tuple[str, str], ...] = (
     ("authors", "source.book.author"),
     ("sections", "source.book.headings"),
 )
+# The type is what lets the server use the partial index.
+PARTIAL: dict[str, Predicate] = {"source.conversation_id": {"$type": "string"}}
 
 
 def own(scope: WriteScope) -> Predicate:
@@ -150,7 +152,7 @@ def _conditions(where: ItemFilter) -> Predicate:
     for name, path in ANY_OF:
         values = getattr(where, name)
         if values is not None:
-            predicate[path] = {"$in": [str(value) for value in values]}
+            predicate[path] = {"$in": [str(value) for value in values], **PARTIAL.get(path, {})}
     if where.tags_all:
         predicate.setdefault("tags", {})["$all"] = list(where.tags_all)
     if where.always_inject is not None:

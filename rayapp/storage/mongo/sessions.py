@@ -323,7 +323,7 @@ class MongoSessionStore:
         await self._change(scope, conversation_id, [{"$set": {"turns": replaced, **owed}}])
 
     async def scored(self, scope: WriteScope, given: ScoreGiven) -> bool:
-        where, target = _target(scope, given)
+        where, target = target_of(scope, given)
         score = {"score": given.score} if given.score is not None else {}
         scored = {"$mergeObjects": ["$$this", {"scored_at": utc(given.at), **score}]}
         is_it = {"$eq": ["$$this.message_id", target]}
@@ -386,7 +386,7 @@ class MongoSessionStore:
         raise _busy()
 
 
-def _target(scope: WriteScope, given: ScoreGiven) -> tuple[Document, Any]:
+def target_of(scope: WriteScope, given: ScoreGiven) -> tuple[Document, Any]:
     """The row that a score is about, and its turn as an expression."""
     where = own(scope)
     if given.conversation_id is not None:
@@ -396,7 +396,8 @@ def _target(scope: WriteScope, given: ScoreGiven) -> tuple[Document, Any]:
     if given.conversation_id is None:
         if given.receipt_id is None:
             raise InvalidInput("A score names a conversation, a message or a receipt.")
-        where["owed_receipt"] = given.receipt_id
+        # The type is what lets the server use the partial index.
+        where["owed_receipt"] = {"$eq": given.receipt_id, **OWES}
     return {**where, "owed_message": OWES}, "$owed_message"
 
 
