@@ -61,10 +61,10 @@ def touch(item: MemoryItem, op: IndexOp, now: datetime, **changes: Any) -> Memor
 def revised(stored: MemoryItem, wanted: MemoryItem, read: MemoryVersion) -> MemoryItem:
     """`stored` with the changes of `wanted`, made by an editor who had seen `read`.
 
-    Counters that the editor did not change keep what outcomes and mentions wrote meanwhile, and
-    the index state is the store's own: only a pending `wanted.index` asks for another write. The
-    prefix is the indexer's, who may have written it meanwhile; it was said of the text, and goes
-    with it.
+    Counters and a lifetime that the editor did not change keep what outcomes and mentions wrote
+    meanwhile, and the index state is the store's own: only a pending `wanted.index` asks for
+    another write. The prefix is the indexer's, who may have written it meanwhile; it was said of
+    the text, and goes with it.
     """
     index = stored.index
     if wanted.index.sync_state is SyncState.PENDING:
@@ -79,6 +79,7 @@ def revised(stored: MemoryItem, wanted: MemoryItem, read: MemoryVersion) -> Memo
         version=stored.version + 1,
         stats=_changed(stored.stats, wanted.stats, read.stats),
         quality=_changed(stored.quality, wanted.quality, read.quality),
+        expires_at=_lifetime(stored, wanted, read),
         index=index,
         context_prefix=stored.context_prefix if wanted.text == stored.text else "",
     )
@@ -92,6 +93,14 @@ def revived(tombstone: MemoryItem, item: MemoryItem) -> MemoryItem:
         version=tombstone.version + 1,
         index=replace(fresh.index, rev=tombstone.index.rev + 1),
     )
+
+
+def _lifetime(stored: MemoryItem, wanted: MemoryItem, read: MemoryVersion) -> datetime | None:
+    """Outcomes move it together with the counters. An editor beside whom they did gives another one
+    only to what enters a tier anew, or is an instruction from now on, or no more."""
+    given = wanted.tier_entered_at != stored.tier_entered_at
+    given = given or bool(wanted.instruction) != bool(stored.instruction)
+    return wanted.expires_at if given or stored.stats == read.stats else stored.expires_at
 
 
 def _changed(stored: Counters, wanted: Counters, read: Counters) -> Counters:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from rayapp.memory.rules.revision import combined_op, queued, requeued, revised,
 from tests.support.builders import STORED_AT, a_version, an_item
 
 LATER = STORED_AT + timedelta(hours=1)
+DAY = timedelta(days=1)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,30 @@ def test_revised_keeps_what_others_counted_meanwhile() -> None:
     assert (new.stats.uses, new.stats.tier_uses) == (2, 0)
     assert (new.quality.mentioned_count, new.quality.importance) == (5, 0.9)
     assert new.version == stored.version + 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        ({"summary": "s"}, 3),
+        ({"tier_entered_at": LATER, "expires_at": STORED_AT + 7 * DAY}, 7),
+        ({"instruction": "always", "expires_at": None}, None),
+    ],
+)
+def test_revised_keeps_the_lifetime_that_an_outcome_gave_meanwhile(
+    edit: dict[str, Any], expected: int | None
+) -> None:
+    read = an_item(expires_at=STORED_AT + DAY)
+    stored = replace(read, stats=Stats(uses=1), expires_at=STORED_AT + 3 * DAY)
+    new = revised(stored, replace(read, **edit), a_version(read))
+    assert new.expires_at == (None if expected is None else STORED_AT + expected * DAY)
+
+
+def test_revised_takes_the_lifetime_of_a_merge() -> None:
+    """No outcome came between: the later of two is the winner's."""
+    stored = an_item(expires_at=STORED_AT + DAY)
+    wanted = replace(stored, expires_at=STORED_AT + 3 * DAY)
+    assert revised(stored, wanted, a_version(stored)).expires_at == STORED_AT + 3 * DAY
 
 
 def test_revised_leaves_the_index_state_alone_unless_asked() -> None:
