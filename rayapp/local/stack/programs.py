@@ -188,8 +188,8 @@ CACHE_MAX_MB = 64
 # Ours take milliseconds; an outcome is tried again for 20 s, which outlives an orphan.
 TRANSACTION_LIFETIME_S = 8
 # So long a backup, or an export, may read the store as it stood at its begin. The server's own
-# 300 s end every one of a large store; what an hour of changes replaced is kept on the disk.
-SNAPSHOT_S = 3_600
+# 300 s end every one of a large store; what was replaced in that time is kept on the disk.
+SNAPSHOT_S = 900
 RAY_PORTS = (
     "ray_gcs",
     "ray_dashboard",
