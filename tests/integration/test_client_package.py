@@ -11,7 +11,7 @@ import pytest
 from tests.running import RunningService
 from tests.shell import printed
 
-pytestmark = [pytest.mark.ray, pytest.mark.engine]
+pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.takes(45)]
 
 LIMIT_S = 240
 # What the client may bring along, with what that needs itself.

@@ -13,7 +13,7 @@ from tests.running import SETTLE_S, RunningService
 from tests.shell import typed
 from tests.support.ports import free_port
 
-pytestmark = [pytest.mark.ray, pytest.mark.engine]
+pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.takes(45)]
 ROOT = Path(__file__).resolve().parents[2]
 HEADING = "Yesterday's backup on an empty machine:"
 DANA, NOA = "dana-restored", "noa-restored"

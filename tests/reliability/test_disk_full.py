@@ -22,7 +22,7 @@ from tests.contract.test_path_encodings import ALL, Asked
 from tests.running import RunningService, started, until
 from tests.small_disk import MIB, SmallDisk, on_small_disk
 
-pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.fault]
+pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.fault, pytest.mark.takes(90)]
 # A new stack takes 390 MB, the filled one 480: with room again more is free than the reserve and
 # its margin, and still less than the step at which jobs are refused.
 DISK_MB = 1_200

@@ -29,7 +29,7 @@ from rayapp.storage.mongo.indexes import ITEMS, UPLOADS
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from tests.support.mongo_server import MongoServer
 
-pytestmark = [pytest.mark.engine, pytest.mark.fault]
+pytestmark = [pytest.mark.engine, pytest.mark.fault, pytest.mark.takes(60)]
 
 DANA, READS = WriteScope("dana"), ReadScope("dana")
 BOOKS, KILLS = 24, 20

@@ -11,7 +11,7 @@ from rayapp.serve.haproxy_launch import HEADER_LIMIT_S
 from tests.bench.faults import measured, misses
 from tests.running import RunningService
 
-pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.fault]
+pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.fault, pytest.mark.takes(25)]
 LOAD_S = 10.0
 # Several times the bars of the fault table: a busy machine is no defect, half a minute without
 # HAProxy is one.

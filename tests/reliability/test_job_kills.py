@@ -21,7 +21,7 @@ from pymongo import MongoClient
 
 from tests.running import RunningService, output_of, started, until
 
-pytestmark = [pytest.mark.ray, pytest.mark.fault]
+pytestmark = [pytest.mark.ray, pytest.mark.fault, pytest.mark.takes(55)]
 
 # Who is killed, one after the other. A job goes on by itself when it loses a worker, so that comes
 # last: the drivers before it leave one and the same job.

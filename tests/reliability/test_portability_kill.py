@@ -7,7 +7,7 @@ import pytest
 
 from tests.reliability.portability_kills import ACTS, trials
 
-pytestmark = [pytest.mark.engine, pytest.mark.fault]
+pytestmark = [pytest.mark.engine, pytest.mark.fault, pytest.mark.takes(130)]
 KILLS = 2
 
 

@@ -53,13 +53,19 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 def _files_of(session: pytest.Session) -> list[list[pytest.Item]]:
     """The tests of each file; the longest first, so that none of them is left to the end.
 
-    Of files that have not run here yet, those with many tests.
+    Of files that have not run here yet, those that say so (`takes`), then those with many tests.
     """
     took = _last_durations(session.config)
     grouped = itertools.groupby(session.items, key=lambda item: item.nodeid.partition("::")[0])
     files = {name: list(group) for name, group in grouped}
-    names = sorted(files, key=lambda name: (took.get(name, 0.0), len(files[name])), reverse=True)
+    expected = {name: sum(map(_expected, items)) for name, items in files.items()} | took
+    names = sorted(files, key=lambda name: (expected[name], len(files[name])), reverse=True)
     return [files[name] for name in names]
+
+
+def _expected(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("takes")
+    return 0.0 if mark is None else float(mark.args[0])
 
 
 def _last_durations(config: pytest.Config) -> dict[str, float]:
