@@ -74,9 +74,14 @@ SOURCE_TRUST: dict[SourceType, float] = {
 }
 
 
+# Conversations that are named beside the first: a fact that more said is known to be the person's.
+MOST_ALSO = 16
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where an item came from. `book` and `datagov` hold the tier-specific fields as plain JSON."""
+    """Where an item came from. `book` and `datagov` hold the tier-specific fields as plain JSON;
+    `also`: other conversations that said the same, at most `MOST_ALSO`; empty = outside of any."""
 
     type: SourceType = SourceType.USER
     conversation_id: str | None = None
@@ -87,6 +92,7 @@ class Source:
     chunk_id: str | None = None
     book: dict[str, Any] | None = None
     datagov: dict[str, Any] | None = None
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

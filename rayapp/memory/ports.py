@@ -112,7 +112,9 @@ class MemoryStore(Protocol):
     ) -> MemoryItem | None:
         """The active item with the same text, if there is one."""
 
-    async def mention(self, scope: WriteScope, memory_id: str, at: datetime) -> None:
+    async def mention(
+        self, scope: WriteScope, memory_id: str, at: datetime, also: str | None = None
+    ) -> None:
         """quality.mentioned_count + 1."""
 
     async def page(self, scope: ReadScope, where: ItemFilter, query: ItemQuery) -> Page:
@@ -278,6 +280,9 @@ class UserRows(Protocol):
         How many, merged ones included; 0 when none is left. A memory that is part of one in
         another tier goes too, for its text stands in this one; the other stays.
         """
+
+    async def leave_conversation(self, scope: WriteScope, conversation_id: str) -> None:
+        """What another conversation said too is of that one from now on."""
 
     async def delete_of_conversation(
         self, scope: WriteScope, conversation_id: str, limit: int, at: datetime

@@ -313,7 +313,9 @@ class MemoriesService:
                 # Active all the time, so it needs no other place in the bank.
                 await self._restore(scope, existing.memory_id, None)
             if outcome.clash == "text":
-                await self.items.mention(scope, existing.memory_id, now)
+                said_in = item.source.conversation_id
+                also = None if said_in == existing.source.conversation_id else said_in or ""
+                await self.items.mention(scope, existing.memory_id, now, also)
                 await self._said_again(scope, existing, item)
         except (errors.NotFound, errors.Conflict):
             # In a batch this must reject itself only: the others are stored.

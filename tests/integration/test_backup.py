@@ -22,7 +22,7 @@ from rayapp.portability.backup import BackupManifest, BackupService
 from rayapp.portability.rules.archive import MANIFEST
 from rayapp.portability.sealing import KEY_FILE, LENGTH_BYTES, KeyList, open_rows
 from rayapp.storage.backup_files import FolderBackups
-from rayapp.storage.mongo.backup import MongoBackups
+from rayapp.storage.mongo.backup import WINDOW, WINDOW_S, MongoBackups
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.user_keys import MongoUserKeys
 from tests.support.archive_world import ArchiveWorld, ask, fill, on_stores, settings_in
@@ -138,19 +138,22 @@ async def test_a_moment_that_the_server_keeps_no_more_says_what_to_raise(
     backups, events = MongoBackups(mongo.settings()), database.collection("events")
     admin = database.client.admin
 
+    async def kept_s() -> int:
+        return int((await admin.command({"getParameter": 1, WINDOW: 1}))[WINDOW])
+
     async def read_on() -> None:
         async with backups.snapshot() as snapshot, asyncio.timeout(30):
+            assert await kept_s() == WINDOW_S
+            await admin.command({"setParameter": 1, WINDOW: 0})
             while not [page async for page in snapshot.pages("events")]:
                 await events.insert_one({"event_id": secrets.token_hex(8), "user_id": DANA})
                 await asyncio.sleep(0.2)
 
-    await admin.command({"setParameter": 1, "minSnapshotHistoryWindowInSeconds": 0})
-    try:
-        with pytest.raises(Conflict, match="minSnapshotHistoryWindowInSeconds"):
-            await read_on()
-    finally:
-        await admin.command({"setParameter": 1, "minSnapshotHistoryWindowInSeconds": 300})
-        await backups.close()
+    before = await kept_s()
+    with pytest.raises(Conflict, match=WINDOW):
+        await read_on()
+    assert await kept_s() == before
+    await backups.close()
 
 
 async def test_what_is_written_meanwhile_is_in_none_or_in_all_of_it(

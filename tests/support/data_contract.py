@@ -109,6 +109,36 @@ class UserRowsContract:
         await hide(world, await stored(world.items, an_item()), reason, minutes=1)
         assert await world.data.rows.hidden(DANA, 9) == []
 
+    async def test_what_another_conversation_said_too_is_of_that_one(
+        self, world: DataWorld
+    ) -> None:
+        async def source(memory_id: str) -> tuple[str | None, tuple[str, ...]]:
+            item = await world.items.get(DANA, memory_id)
+            assert item is not None
+            return item.source.conversation_id, item.source.also
+
+        for name in ("mine", "shared", "outside", "hers"):
+            user = "noa" if name == "hers" else "dana"
+            item = an_item(memory_id=name, user_id=user, text=name)
+            item = replace(item, source=Source(conversation_id="c-1", message_id="m-1"))
+            await stored(world.items, item)
+        for also in ("c-3", "c-2", "c-3"):
+            await world.items.mention(DANA_WRITES, "shared", STORED_AT, also)
+        await world.items.mention(DANA_WRITES, "outside", STORED_AT, "")
+        await world.items.mention(WriteScope("noa"), "hers", STORED_AT, "c-2")
+        assert await source("shared") == ("c-1", ("c-2", "c-3"))
+        rows = world.data.rows
+        await rows.leave_conversation(DANA_WRITES, "c-3")
+        assert await source("shared") == ("c-1", ("c-2",))
+        await rows.leave_conversation(DANA_WRITES, "c-1")
+        assert await source("shared") == ("c-2", ())
+        assert await source("outside") == (None, ())
+        assert await rows.delete_of_conversation(DANA_WRITES, "c-1", 9, STORED_AT) == 1
+        assert await world.items.get(DANA, "mine") is None
+        hers = await world.items.get(ReadScope("noa"), "hers")
+        assert hers is not None
+        assert (hers.source.conversation_id, hers.source.message_id) == ("c-1", "m-1")
+
     async def test_what_was_merged_is_cleared_with_the_tier_that_it_stands_in(
         self, world: DataWorld
     ) -> None:

@@ -105,6 +105,8 @@ class OrderLedger:
         if item.memory_id != memory_id or item.version != note.data["version"]:
             return
         if note.data["change"] == "stored":
+            if item.source.also:
+                return  # said elsewhere too
             await self._memories.delete(scope, memory_id)
         elif item.status is Status.ARCHIVED:
             await self._memories.restore(scope, memory_id, expected_version=item.version)

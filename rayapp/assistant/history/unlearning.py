@@ -62,6 +62,7 @@ class Unlearning:
     async def conversation(self, scope: WriteScope, conversation_id: str) -> int:
         """Delete every memory that it left, the turns too; how many."""
         await self._additions(scope, conversation_id, None)
+        await self.rows.leave_conversation(scope, conversation_id)
         items = await self._all(scope.own, conversation_id, ())
         await self._set_free(scope, conversation_id, [one.memory_id for one in items])
         deleted = 0
@@ -79,7 +80,9 @@ class Unlearning:
         items = [
             one
             for one in found
-            if one.source.message_id == message_id and one.source.tool_run_id is not None
+            if one.source.message_id == message_id
+            and one.source.tool_run_id is not None
+            and not one.source.also
         ]
         for one in items:
             try:

@@ -187,9 +187,6 @@ CHECKPOINT_S = 10
 CACHE_MAX_MB = 64
 # Ours take milliseconds; an outcome is tried again for 20 s, which outlives an orphan.
 TRANSACTION_LIFETIME_S = 8
-# So long a backup, or an export, may read the store as it stood at its begin. The server's own
-# 300 s end every one of a large store; what was replaced in that time is kept on the disk.
-SNAPSHOT_S = 900
 RAY_PORTS = (
     "ray_gcs",
     "ray_dashboard",
@@ -219,7 +216,6 @@ def mongod_command(binary: Path, paths: StackPaths, port: int, settings: Setting
         *("--setParameter", "diagnosticDataCollectionEnabled=false"),
         # A process killed inside a transaction blocks its rows until the server gives it up.
         *("--setParameter", f"transactionLifetimeLimitSeconds={TRANSACTION_LIFETIME_S}"),
-        *("--setParameter", f"minSnapshotHistoryWindowInSeconds={SNAPSHOT_S}"),
         "--nounixsocket",
         "--quiet",
     ]

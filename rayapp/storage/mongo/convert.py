@@ -11,7 +11,15 @@ import bson
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
-from rayapp.memory.item import IndexState, MemoryItem, MemoryVersion, Quality, Stats, SyncState
+from rayapp.memory.item import (
+    IndexState,
+    MemoryItem,
+    MemoryVersion,
+    Quality,
+    Source,
+    Stats,
+    SyncState,
+)
 from rayapp.memory.rules.filtering import flag_names, is_followed
 from rayapp.storage.mongo.rows import may_lack, reader, times_of, to_row
 
@@ -27,6 +35,7 @@ PLAIN: CodecOptions[Document] = CodecOptions()
 ITEM_TIMES, STATS_TIMES, INDEX_TIMES = map(times_of, (MemoryItem, Stats, IndexState))
 
 may_lack(MemoryItem, "stored_by", "sequence", "context_prefix", "instruction", "attached_to")
+may_lack(Source, "also")
 from_document = reader(MemoryItem)
 version_from_document = reader(MemoryVersion)
 

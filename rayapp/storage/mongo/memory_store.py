@@ -15,7 +15,14 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from rayapp.core.errors import DuplicateMemory, NotFound, RayappError, StoreDown, VersionConflict
 from rayapp.memory import requests
-from rayapp.memory.item import MemoryItem, MemoryVersion, Status, SyncState, point_id_of
+from rayapp.memory.item import (
+    MOST_ALSO,
+    MemoryItem,
+    MemoryVersion,
+    Status,
+    SyncState,
+    point_id_of,
+)
 from rayapp.memory.ports import InsertResult, Page, TierCount
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import MANUAL_SOURCE, is_followed
@@ -344,12 +351,22 @@ class ItemWrites:
             results.append(result)
         return results
 
-    async def mention(self, scope: WriteScope, memory_id: str, at: datetime) -> None:
+    async def mention(
+        self, scope: WriteScope, memory_id: str, at: datetime, also: str | None = None
+    ) -> None:
+        count = {"$add": ["$quality.mentioned_count", 1]}
+        change: Document = {
+            "quality.mentioned_count": count,
+            "updated_at": {"$max": ["$updated_at", {"$literal": at}]},
+        }
+        if also is not None:
+            named = {"$setUnion": [{"$ifNull": ["$source.also", []]}, [{"$literal": also}]]}
+            change["source.also"] = {"$slice": [named, MOST_ALSO]}
         with translated():
             await self._changes.note([(scope.user_id, point_id_of(scope.user_id, memory_id))])
             done = await self._items.update_one(
                 {**own(scope), "memory_id": memory_id, **NOT_DELETED},
-                {"$inc": {"quality.mentioned_count": 1}, "$max": {"updated_at": at}},
+                [{"$set": change}],
             )
         if not done.matched_count:
             raise _gone(memory_id)

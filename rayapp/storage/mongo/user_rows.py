@@ -12,7 +12,7 @@ from pymongo import DESCENDING, ReplaceOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.admin.ports import LegacyFact
-from rayapp.memory.item import MemoryItem
+from rayapp.memory.item import IndexOp, MemoryItem
 from rayapp.memory.requests import RowCounts
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
@@ -24,6 +24,7 @@ from rayapp.storage.mongo.convert import from_document
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.housekeeping import Deletions
+from rayapp.storage.mongo.index_queue import queue_synced
 from rayapp.storage.mongo.memory_store import revision_document
 from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, chosen, mine, naming, own
 
@@ -99,6 +100,31 @@ class MongoUserRows:
         self, scope: WriteScope, where: ItemFilter, limit: int, at: datetime
     ) -> int:
         return await self._delete(chosen(scope, where), limit, at)
+
+    async def leave_conversation(self, scope: WriteScope, conversation_id: str) -> None:
+        items = self._database.collection(indexes.ITEMS)
+        source = {"$eq": conversation_id, "$type": "string"}
+        shared = {
+            **own(scope),
+            "source.conversation_id": source,
+            "source.also.0": {"$exists": True},
+        }
+        others = {"$setDifference": ["$source.also", [{"$literal": conversation_id}]]}
+        first = {"$arrayElemAt": ["$source.also", 0]}
+        rest = {"$setDifference": ["$source.also", [first]]}
+        place = {"$cond": [{"$eq": [first, ""]}, None, first]}
+        moved = {"conversation_id": place, "message_id": None, "also": rest}
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            named = {**own(scope), "source.also": conversation_id}
+            await items.update_many(named, [{"$set": {"source.also": others}}])
+            docs = await items.find(shared, {"user_id": 1, "point_id": 1}).to_list()
+            touched = [(doc["user_id"], doc["point_id"]) for doc in docs]
+            await MongoChangeLog(self._database).note(touched)
+            change = {
+                **queue_synced(IndexOp.PAYLOAD),
+                "source": {"$mergeObjects": ["$source", moved]},
+            }
+            await items.update_many(shared, [{"$set": change}])
 
     async def delete_of_conversation(
         self, scope: WriteScope, conversation_id: str, limit: int, at: datetime

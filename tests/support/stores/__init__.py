@@ -11,7 +11,7 @@ from typing import Any
 
 from rayapp.core.errors import DuplicateMemory, NotFound, VersionConflict
 from rayapp.core.runtime import Clock
-from rayapp.memory.item import MemoryItem, MemoryVersion, Status, SyncState
+from rayapp.memory.item import MOST_ALSO, MemoryItem, MemoryVersion, Status, SyncState
 from rayapp.memory.ports import InsertResult, Page, TierCount
 from rayapp.memory.requests import ItemQuery, decode_cursor, encode_cursor, sort_values
 from rayapp.memory.rules.creation import deleted
@@ -80,11 +80,16 @@ class InMemoryMemoryStore(InMemoryQueue):
     async def insert_many(self, items: Sequence[MemoryItem]) -> list[InsertResult]:
         return [await self.insert(item) for item in items]
 
-    async def mention(self, scope: WriteScope, memory_id: str, at: datetime) -> None:
+    async def mention(
+        self, scope: WriteScope, memory_id: str, at: datetime, also: str | None = None
+    ) -> None:
         row = self._own_row(scope, memory_id)
         quality = replace(row.item.quality, mentioned_count=row.item.quality.mentioned_count + 1)
         updated_at = max(row.item.updated_at, to_ms(at))
-        row.item = replace(row.item, quality=quality, updated_at=updated_at)
+        source = row.item.source
+        if also is not None:
+            source = replace(source, also=tuple(sorted({*source.also, also}))[:MOST_ALSO])
+        row.item = replace(row.item, quality=quality, updated_at=updated_at, source=source)
 
     async def replace(
         self, item: MemoryItem, *, expected_version: int, row: MemoryVersion

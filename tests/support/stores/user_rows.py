@@ -70,6 +70,17 @@ class InMemoryUserRows:
     ) -> int:
         return self._delete(scope, limit, at, lambda item: matches(item, where))
 
+    async def leave_conversation(self, scope: WriteScope, conversation_id: str) -> None:
+        for item in self._living(checked_user(scope.user_id)):
+            source = item.source
+            also = tuple(one for one in source.also if one != conversation_id)
+            source = replace(source, also=also)
+            if source.conversation_id == conversation_id and also:
+                source = replace(
+                    source, conversation_id=also[0] or None, message_id=None, also=also[1:]
+                )
+            self._items[item.point_id].item = replace(item, source=source)
+
     async def delete_of_conversation(
         self, scope: WriteScope, conversation_id: str, limit: int, at: datetime
     ) -> int:

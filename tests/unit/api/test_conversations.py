@@ -377,6 +377,32 @@ async def test_an_answer_anew_of_a_turn_that_another_one_had_said_is_a_memory(
         assert "Eilat" not in (await world.services.memories.get(ADMIN, shared[0])).text
 
 
+async def test_a_fact_that_two_conversations_told_stays_with_the_other_one(
+    world: Harness,
+) -> None:
+    async def told(conversation: str | None) -> str:
+        new = NewMemory(
+            text="Dana is allergic to nuts", source=Source(conversation_id=conversation)
+        )
+        return str((await world.services.memories.store(WRITES, new)).memory_id)
+
+    async with client_of(world.services) as api:
+        ids = {await told(name) for name in ("c-1", "c-2", "c-3")}
+        for name in ("c-1", "c-2", "c-3"):
+            await said(api, name, "m-9")
+            assert len(ids) == 1
+            assert (await world.services.memories.get(ADMIN, *ids)).status is Status.ACTIVE
+            assert (await api.delete(f"{LIST}/{name}")).status_code == 200
+        with pytest.raises(NotFound):
+            await world.services.memories.get(ADMIN, *ids)
+        await told("c-4")
+        (kept,) = {await told(None)}
+        await said(api, "c-4", "m-9")
+        await api.delete(f"{LIST}/c-4")
+    source = (await world.services.memories.get(ADMIN, kept)).source
+    assert (source.conversation_id, source.also) == (None, ())
+
+
 async def test_a_turn_that_two_conversations_said_stays_with_the_other_one(world: Harness) -> None:
     async with client_of(world.services) as api:
         ids = [(await said(api, name, "m-1"))["stored"]["memory_id"] for name in ("c-1", "c-2")]

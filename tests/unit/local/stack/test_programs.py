@@ -48,7 +48,6 @@ def test_mongod_is_loopback_journaled_and_a_replica_set(paths: StackPaths) -> No
     assert options["--networkMessageCompressors"] == "disabled"
     assert options["--wiredTigerCacheSizeGB"] == "0.5"
     assert options["--syncdelay"] == str(programs.CHECKPOINT_S)
-    assert f"minSnapshotHistoryWindowInSeconds={programs.SNAPSHOT_S}" in command
     assert options["--dbpath"] == str(paths.mongo)
     assert programs.mongodb_uri(20_001) == (
         "mongodb://127.0.0.1:20001/?replicaSet=rayapp&w=majority&journal=true"

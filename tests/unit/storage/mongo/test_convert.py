@@ -129,3 +129,10 @@ def test_another_offset_is_the_same_moment() -> None:
     back = from_document(bson.decode(bson.encode(to_document(item)), UTC_DATES))
     assert back.created_at == STORED_AT
     assert back.created_at.utcoffset() == timedelta(0)
+
+
+def test_a_row_from_before_a_fact_had_several_conversations_is_read() -> None:
+    item = an_item(source=Source(conversation_id="c-1"))
+    doc = to_document(item)
+    del doc["source"]["also"]
+    assert from_document(doc) == item
