@@ -146,7 +146,7 @@ def backup_tasks(settings: Settings, clock: Clock, disk: DiskSpace) -> list[Peri
     one first. A disk that is nearly full takes none, but one that goes elsewhere is wanted most
     then."""
     every_s = settings.backup.every_h * HOUR_S
-    beside_data = not settings.backup.url and settings.backup.dir is None
+    beside_data = "://" not in settings.backup.url and settings.backup.dir is None
 
     async def run() -> bool:
         if disk.tight and beside_data:

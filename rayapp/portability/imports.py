@@ -29,6 +29,8 @@ from rayapp.portability.rules.kinds import Kind, Merge
 ReadRow = Callable[[Collection, bytes], Row]
 # Rows of one write: a transaction of 500 memories takes some tenths of a second.
 BATCH = 500
+# Share of a call's time that is left for writing at least.
+LEAST_SHARE = 0.25
 # Beside their rows nothing is in the way of an exact import.
 LIVING = frozenset(one.name for one in EXPORTED if one.kind is not Kind.TOMBSTONES)
 # Rows after which the state is kept: what is written twice after a death, and harmless.
@@ -68,6 +70,8 @@ class ImportService:
     ) -> ImportReport:
         mapping, check = _mapping(found, scope, request), self._row_check(found)
         await self._check(found, check, mapping)
+        # The checks may have taken all of it: a call that writes nothing would go on for ever.
+        until = max(until, self._clock.monotonic() + LEAST_SHARE * self._budget_s)
         state, resumed = await self._state(scope, found, request)
         onto_nothing = not state.erased
         cleared, ended = await self._cleared(scope, found, state, request, until)

@@ -9,6 +9,7 @@ becomes HAProxy, so that Ray sees one process under one pid. Standard library on
 import json
 import os
 import re
+import socket
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,8 @@ HOLD_S = 8
 # What changes nothing may be asked once more when a replica dies before it has answered.
 REPEATABLE = "{ method GET HEAD } || { path /api/memory/search }"
 RECORD = "haproxy.pid"
+# How long a HAProxy that gives way may take to answer on its socket.
+ANSWER_S = 1.0
 # Names that `serve/environment.py` gives to Ray.
 SOCKET = "admin.sock"
 LAST_GOOD = "haproxy.cfg.last"
@@ -106,8 +109,20 @@ def taking_over(arguments: list[str], path: Path, binary: str) -> list[str]:
     if not others:
         return arguments
     sockets = [config.with_name(SOCKET) for _, config in others]
-    fetched = next((["-x", str(socket)] for socket in sockets if socket.exists()), [])
+    fetched = next((["-x", str(path)] for path in sockets if _answers(path)), [])
     return [*arguments, "-sf", *(str(pid) for pid, _ in others), *fetched]
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens: of a HAProxy that died the file stays, and one that cannot fetch
+    from it ends at once."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(ANSWER_S)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
 
 
 def living(folder: Path, binary: str) -> list[tuple[int, Path]]:

@@ -84,7 +84,7 @@ def content_words(text: str) -> tuple[str, ...]:
 
 def says_the_same(a: str, b: str) -> bool:
     """Whether one of the two may stand for the other. The order of the two does not matter."""
-    if _asks(a) != _asks(b) or signature(a).signs != signature(b).signs:
+    if _asks(a) != _asks(b) or _signs(a) != _signs(b):
         return False
     if _spelt(a) == _spelt(b):
         return True
@@ -99,6 +99,11 @@ def says_the_same(a: str, b: str) -> bool:
     if _all_same(one, other):
         return _objects_agree(one, other) or not (_marks(one) and _marks(other))
     return any(_all_same(one, turned) and _objects_agree(one, turned) for turned in _turned(other))
+
+
+def _signs(text: str) -> tuple[tuple[str, ...], ...]:
+    found = signature(text)
+    return found.signs, found.units
 
 
 def _asks(text: str) -> bool:

@@ -66,8 +66,10 @@ _OPPOSITES = [pair.split("/") for pair in _OPPOSITE_LIST.split()]
 _OPPOSITE_WORDS = frozenset(word for pair in _OPPOSITES for word in pair)
 _DIGITS = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _WORD = re.compile(r"\w[\w'’]*")
-# Below or above, minus five or five, per cent or shekels.
-_SIGNS = re.compile(r"[<>=≤≥≠±%$€£₪]|(?<![\w)])[-−+](?=\d)")
+# Below or above, minus five or five.
+_SIGNS = re.compile(r"[<>≤≥≠±]|(?<![\w)])[-−](?=\d)")
+# Per cent or shekels; people leave them out.
+_UNITS = re.compile(r"[%$€£₪]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Signature:
 
     Attributes:
         numbers: digits and number words in the order they stand, as text ("1,000" is "1000").
-        signs: comparisons, units and leading signs, in the order they stand.
+        signs: comparisons and leading signs, in the order they stand; `units`: % and currencies.
         negations: how many words negate.
         entities: capitalised words and Hebrew acronyms, lower case, stop words left out.
         words: all words as written, lower case, and the lemmas.
@@ -86,6 +88,7 @@ class Signature:
 
     numbers: tuple[str, ...]
     signs: tuple[str, ...]
+    units: tuple[str, ...]
     negations: int
     entities: frozenset[str]
     words: frozenset[str]
@@ -113,6 +116,7 @@ def signature(text: str) -> Signature:
     return Signature(
         numbers=tuple(numbers),
         signs=tuple(_SIGNS.findall(plain)),
+        units=tuple(_UNITS.findall(plain)),
         negations=negations,
         entities=frozenset(entities | acronyms),
         words=frozenset(forms | {word.lower() for word in spelt}),
@@ -122,18 +126,21 @@ def signature(text: str) -> Signature:
 
 
 def difference(a: str, b: str) -> str | None:
-    """Why the two texts must stay apart ("numbers", "polarity", "entities", "names"), or None."""
+    """Why the two texts must stay apart ("numbers", "polarity", "entities", "names", "units": one
+    of them alone has some), or None."""
     one, other = signature(a), signature(b)
     if (one.numbers, one.signs) != (other.numbers, other.signs):
         return "numbers"
-    if one.negations != other.negations or _opposite(one, other) or _opposite(other, one):
+    if one.units and other.units and one.units != other.units:
+        return "numbers"
+    if one.negations != other.negations or opposite(one, other):
         return "polarity"
     if not one.entities <= other.words or not other.entities <= one.words:
         return "entities"
     # Hebrew and all-lower-case text do not mark names: a word exchanged for another may be one.
     if not (one.cased and other.cased) and one.lemmas - other.lemmas and other.lemmas - one.lemmas:
         return "names"
-    return None
+    return None if one.units == other.units else "units"
 
 
 def may_collapse(a: str, b: str) -> bool:
@@ -147,7 +154,12 @@ def _numbers(word: str) -> list[str]:
     return [number.replace(",", "") for number in _DIGITS.findall(word)]
 
 
-def _opposite(one: Signature, other: Signature) -> bool:
+def opposite(one: Signature, other: Signature) -> bool:
+    """A word of one stands for its opposite in the other."""
+    return _turns(one, other) or _turns(other, one)
+
+
+def _turns(one: Signature, other: Signature) -> bool:
     only_one, only_other = one.lemmas - other.lemmas, other.lemmas - one.lemmas
     return any(left in only_one and right in only_other for left, right in _opposite_lemmas())
 

@@ -111,21 +111,36 @@ _MORE = re.compile(
     r"near|so|then)\b|(?<!\w)(?:ו?עם|אבל|או|כי|אשר|שבו|שבה|ליד|עד|אם|כאשר|בזמן|מאז|וגם|ואז)(?!\w)"
 )
 
-# A value that begins so is a circumstance or a state: "at night", "to work", "on vacation".
-_NO_VALUE_LIST = """
-    a an my his her our your their in on at to of from by with without for about around every
-    very too so quite really not still always never often broken lost gone dead off out away stolen
-    slow fast hard easy difficult busy late early delayed cancelled canceled sick ill retired great
-    good bad nice better worse new old expensive cheap high low long short ok okay fine here there
-    missing full empty running working ready pending important similar different unusual common
-    pronounced spelled spelt written being going getting
-    night nights day days home weekend weekends noon free fear peace least last first
-    בחופשה בחופש חולה עסוק עסוקה מקולקל מקולקלת שבור שבורה אבוד אבודה תקול תקולה כאן שם פה טוב טובה
-    רע רעה יקר יקרה זול זולה גבוה גבוהה נמוך נמוכה מאוד קשה קל ארוך ארוכה קצר קצרה חדש חדשה ישן ישנה
-    לילה לילות יום ימים בוקר בקרים ערב ערבים משרה חצי משמרת משמרות קבלנות התנדבות שכר סוף סופי
-    דירה דירת שכירות בית שקט פחד חדר קומה בניין מעונות יחידת וילה
-    """
-_NO_VALUE = frozenset(_NO_VALUE_LIST.split())
+# States that a thing or a person is in, and what is said of a name: no values.
+_STATE_LIST = """
+    broken lost gone dead off out away stolen slow fast hard easy difficult busy late early delayed
+    cancelled canceled sick ill retired great good bad nice better worse old expensive cheap high
+    low ok okay fine here there missing full empty running working ready pending similar different
+    חולה עסוק עסוקה מקולקל מקולקלת שבור שבורה אבוד אבודה תקול תקולה כאן שם פה טוב טובה רע רעה יקר
+    יקרה זול זולה גבוה גבוהה נמוך נמוכה מאוד קשה קל
+"""
+_STATES = frozenset(_STATE_LIST.split())
+# "On vacation", "in the garage", "to work": a place or a time, where no time is asked for.
+_CIRCUMSTANCE = re.compile(
+    r"(?:on|in|at|to|from|with|without|for|off|out|away|around|every|very|too|so|being|not|still)\b"
+    r"|ב(?:חופשה|חופש|מוסך|דרך|תיקון|בית)(?!\w)"
+)
+_TIMES = re.compile(r"\b(?:birthday|date|deadline|time|flight)\b|מועד|תאריך|דדליין|יום הולדת|טיסה")
+_OF_NAME = re.compile(r"(?:hard|easy|difficult|very|too|so|not|pronounced|spel(?:led|t)|common)\b")
+# "In a rented flat", "at night": by slot, what no home or employer is called.
+_NO_PLACE: dict[str, re.Pattern[str]] = {
+    "home": re.compile(
+        r"(?:a|an|the|my|his|her|our|your|their|fear|peace)\b.*|home"
+        r"|(?:דירה|דירת|שכירות|פחד|מעונות|יחידת|וילה)(?!\w).*|בית|שקט"
+        r"|בית (?:פרטי|שכור|גדול|קטן|משותף|של|ההורים|הוריי?)(?!\w).*"
+    ),
+    "work": re.compile(
+        r"(?:a|an|my|his|her|our|your|their)\b.*|(?:the )?(?:nights?|days?|weekends?|home|free|noon"
+        r"|least|moment|office|computer)(?: shifts?| times?)?"
+        r"|(?:לילה|לילות|משרה|משמרת|משמרות|קבלנות|התנדבות)(?!\w).*"
+        r"|בית|יום|ימים|בוקר|ערב|ערבים|שקט|חצי משרה|סופי? שבוע"
+    ),
+}
 _COUNTED = re.compile(
     r"\b(?:phone|mobile|code|pin|price|rent|salary|budget|port|weight|height|shoe size|age|"
     r"טלפון|נייד|קוד|מחיר|שכירות|שכר|משכורת|תקציב|פורט|משקל|גובה|גיל)\b"
@@ -135,17 +150,24 @@ _COUNTRY_LIST = """
     israel usa america england britain uk france germany spain italy portugal greece cyprus turkey
     russia ukraine poland austria switzerland belgium holland sweden norway denmark finland ireland
     canada mexico brazil argentina india china japan korea thailand australia egypt jordan morocco
-    ישראל ארצות-הברית ארהב אמריקה אנגליה בריטניה צרפת גרמניה ספרד איטליה פורטוגל יוון קפריסין טורקיה
-    רוסיה אוקראינה פולין אוסטריה שווייץ בלגיה הולנד שוודיה נורווגיה דנמרק פינלנד אירלנד קנדה מקסיקו
-    ברזיל ארגנטינה הודו סין יפן קוריאה תאילנד אוסטרליה מצרים ירדן מרוקו
-    """
-_COUNTRIES = frozenset(_COUNTRY_LIST.split())
+    ישראל ארהב אמריקה אנגליה בריטניה צרפת גרמניה ספרד איטליה פורטוגל יוון קפריסין טורקיה רוסיה
+    אוקראינה פולין אוסטריה שווייץ בלגיה הולנד שוודיה נורווגיה דנמרק פינלנד אירלנד קנדה מקסיקו ברזיל
+    ארגנטינה הודו סין יפן קוריאה תאילנד אוסטרליה מצרים ירדן מרוקו
+"""
+_COUNTRIES = frozenset(
+    (*_COUNTRY_LIST.split(), "united states", "united kingdom", "new zealand", "south africa",
+     "ארצות הברית", "ניו זילנד", "דרום אפריקה")
+)  # fmt: skip
 
 
 def _is_value(name: str, value: str) -> bool:
     """Whether it can be what the slot holds."""
-    first = value.split()[0].strip("\"'")
-    if first in _NO_VALUE or (first == "the" and name == "home"):
+    if value in _STATES or (name == "name" and _OF_NAME.match(value)):
+        return False
+    place = _NO_PLACE.get(name)
+    if place is not None:
+        return place.fullmatch(value) is None
+    if _CIRCUMSTANCE.match(value) and not _TIMES.search(name):
         return False
     return not _COUNTED.search(name) or any(map(str.isdigit, value))
 
@@ -190,7 +212,8 @@ def takes_place_of(new: Slot, old: Slot) -> bool:
         return False
     if bool(HAS_HEBREW.search(new.value)) != bool(HAS_HEBREW.search(old.value)):
         return False
-    if (new.value in _COUNTRIES) != (old.value in _COUNTRIES):
+    countries = [one.value in _COUNTRIES for one in (new, old)]
+    if new.name == "home" and countries[0] != countries[1]:
         return False
     mine, theirs = new.value.split(), old.value.split()
     return not _holds(mine, theirs) and not _holds(theirs, mine)

@@ -18,7 +18,7 @@ from rayapp.core.runtime import SystemClock
 from rayapp.graphs.ports import GraphStore
 from rayapp.graphs.records import Contribution
 from rayapp.graphs.rules.content import content_changes
-from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Source, SourceType
+from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Source, SourceType, SyncState
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import archived
 from rayapp.memory.rules.filtering import matches
@@ -126,12 +126,17 @@ class UserRowsContract:
             await world.items.mention(DANA_WRITES, "shared", STORED_AT, also)
         await world.items.mention(DANA_WRITES, "outside", STORED_AT, "")
         await world.items.mention(WriteScope("noa"), "hers", STORED_AT, "c-2")
-        assert await source("shared") == ("c-1", ("c-2", "c-3"))
+        assert await source("shared") == ("c-1", ("c-3", "c-2"))
         rows = world.data.rows
         await rows.leave_conversation(DANA_WRITES, "c-3")
         assert await source("shared") == ("c-1", ("c-2",))
         await rows.leave_conversation(DANA_WRITES, "c-1")
         assert await source("shared") == ("c-2", ())
+        moved = await world.items.get(DANA, "shared")
+        assert moved is not None
+        state = moved.index
+        assert (state.op, state.sync_state) == (IndexOp.VECTOR, SyncState.PENDING), "as it was owed"
+        assert (state.rev, moved.version) == (2, 2)
         assert await source("outside") == (None, ())
         assert await rows.delete_of_conversation(DANA_WRITES, "c-1", 9, STORED_AT) == 1
         assert await world.items.get(DANA, "mine") is None

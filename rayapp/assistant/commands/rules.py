@@ -57,11 +57,20 @@ class Performed:
 
 
 # A point inside a number or a name ends no sentence, nor does that of a title or a shortened word.
-_SHORT = ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "Mt", "vs", "רח", "פרופ", "שד", "מס", "גב", "טל")
+# "Main St. What now?": what begins a sentence of its own, or an order, is no name.
+_TITLES = ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "Mt")
+_NAMED = (
+    r"(?=\s+(?-i:[A-Z])\w)(?!\s+(?:add|put|set|save|note|record|create|new|another|remember|always"
+    r"|forget|don|do|does|did|is|are|remove|delete|drop|cancel|take|list|show|tell|give|please|ok"
+    r"|okay|hey|hi|hello|thanks|thank|great|also|and|now|so|just|but|what|where|when|who|why|how"
+    r"|can|could|would|will|should|i|we|it|he|she|they|my|the|this|that)\b)"
+)
+_SHORT = ("vs", "רח", "פרופ")
 # These may be the last word.
 _SHORT_INSIDE = ("a.m", "p.m", "e.g", "i.e", "etc", "approx", "no")
 _ABBREVIATED = "|".join(
-    [rf"(?<=\b{re.escape(one)})\.(?=\s)" for one in _SHORT]
+    [rf"(?<=\b{one})\.{_NAMED}" for one in _TITLES]
+    + [rf"(?<=\b{one})\.(?=\s)" for one in _SHORT]
     + [rf"(?<=\b{re.escape(one)})\.(?=\s+(?-i:[a-z\d]))" for one in _SHORT_INSIDE]
     # "In the street", or "ran away": an address goes on with a number.
     + [r"(?<=\bברח)\.(?=\s+(?:\S+\s+){1,3}\d)"]
@@ -100,9 +109,9 @@ _FORGET_HE = r"(?<!אל )(?<!לא )(?:תשכח|תשכחי|תשכחו|שכח|שכ
 # A noun that begins with this letter, which is no "that" there: a thing to buy, a time, a number.
 _THAT_HE = (
     r"(?!ש(?:מן|מנת|מפו|מלה|מלות|מיכה|מש|בוע|בועות|בועיים|בת|בתות|לום|עה|עות|עתיים|עון|עועית|יר|ירים"
-    r"|ולחן|ולחנות|וקולד|וקו|וק|ום|ניצל|זיפים|קדים|קית|קיות|קל|קלים|טויות|מועות|מות|ם|יעור|יעורים|יעורי"
-    r"|יחה|יחות|לט|לג|טיח|ני|תי|תיים|ניים|לוש|לושה|בע|בעה|מונה|ישה|נה|נים|נתיים|ירות|ירותים|אלה|אלות"
-    r"|כונה|ער|ערים|רשרת|מירה|ינה|תייה|פה|פות)(?![א-ת]))"
+    r"|ולחן|ולחנות|וקולד|וקו|וק|ום|ניצל|זיפים|קדים|קית|קיות|קלים|טויות|מועות|מות|ם|יעור|יעורים|יעורי"
+    r"|יחה|יחות|לט|לג|טיח|ני|תי|תיים|ניים|לוש|לושה|בע|בעה|מונה|ישה|נה|נים|נתיים|ירות|ירותים|אלות"
+    r"|כונה|ער|ערים|רשרת|מירה|ינה|תייה|פות)(?![א-ת]))"
 )
 # After "remember that": a thing that both know is recalled, and nothing is told.
 _RECALLED = (
@@ -197,7 +206,8 @@ _ORDERS: tuple[tuple[Kind, str], ...] = (
     # "Forget that, I live in Haifa" tells what holds.
     (
         "forget",
-        rf"{_POLITE_EN}forget(?: that\s+(?=\w)|{_SEP}|\s+(?=my .+ (?:is|are) ))(?P<text>.+)",
+        rf"{_POLITE_EN}forget(?: that(?:\s+(?=[\"'“”„«]?\w)|\s*:\s*)|{_SEP}"
+        r"|\s+(?=my .+ (?:is|are) ))(?P<text>.+)",
     ),
     ("forget", rf"{_POLITE_HE}{_FORGET_HE}(?:{_SEP}| {_THAT_HE}ש(?=\w))(?P<text>.+)"),
 )

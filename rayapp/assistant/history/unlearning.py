@@ -5,7 +5,6 @@ Each step meets what an earlier try left, so a call that died is finished by its
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 
 from rayapp.assistant.extraction.executor import EXTENDED, MERGED_REASON
@@ -15,7 +14,7 @@ from rayapp.learning.ports import OutcomesOf, OutcomeStore
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.promotion import OWN_REASONS, event_id
 from rayapp.memory.item import LEARNED_TAG, ChangeType, MemoryItem, Status
-from rayapp.memory.ports import EventStore, MemoryStore, UserRows
+from rayapp.memory.ports import Event, EventStore, MemoryStore, UserRows
 from rayapp.memory.requests import ItemQuery, MemoryEdit
 from rayapp.memory.rules.creation import restored
 from rayapp.memory.rules.revision import replaced_state
@@ -147,17 +146,28 @@ class Unlearning:
         """Memories of elsewhere that say more because of it say what they said before, unless they
         were changed again since."""
         for note in await self.events.of_conversation(scope.own, conversation_id, EXTENDED):
-            if message_id not in (None, note.data.get("message_id")):
-                continue
+            if message_id in (None, note.data.get("message_id")):
+                await self._unsaid(scope, note)
+
+    async def _unsaid(self, scope: WriteScope, note: Event) -> None:
+        for _ in range(TRIES):
             item = await self.items.get(scope.own, note.memory_id or "")
             if item is None or item.memory_id != note.memory_id:
-                continue
+                return
             if event_id(EXTENDED, scope.user_id, item.memory_id, item.text) != note.event_id:
-                continue
+                return
             rows = await self.items.versions(scope.own, item.memory_id, PAGE)
             before = next((row for row in rows if row.reason == MERGED_REASON), None)
-            if before is not None:
-                edit = MemoryEdit(text=before.text, expected_version=item.version, reason=REASON)
-                # What it said before may be a memory of its own by now, or it is changed meanwhile.
-                with suppress(errors.NotFound, errors.Conflict):
-                    await self.memories.edit(scope, item.memory_id, edit)
+            if before is None:
+                return
+            edit = MemoryEdit(text=before.text, expected_version=item.version, reason=REASON)
+            try:
+                await self.memories.edit(scope, item.memory_id, edit)
+            except errors.VersionConflict:
+                continue
+            except errors.DuplicateMemory:
+                # What it said before is a memory of its own by now.
+                await self.memories.delete(scope, item.memory_id)
+            except errors.NotFound:
+                return  # deleted meanwhile
+            return

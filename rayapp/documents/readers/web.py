@@ -287,6 +287,9 @@ def _part_blocks(part: MIMEPart, level: int) -> Iterator[Block]:
     """Of a part and those within it, in their order; letters within a letter are its sections."""
     kind = part.get_content_type()
     if kind == "message/rfc822":
+        yield from _attachment(part)
+        if str(part.get("content-transfer-encoding", "")).strip().lower() == "base64":
+            return  # the parser leaves its letters as they are
         for inner in part.iter_parts():
             yield from _letter_blocks(inner, _header(inner, "subject"), level + 1)
     elif kind == "multipart/alternative" and part.is_multipart():

@@ -71,6 +71,13 @@ class Front:
         self._started: list[subprocess.Popen[bytes]] = []
         self._again_at = 0.0
 
+    @property
+    def holds(self) -> frozenset[str]:
+        """Names of the ports that a HAProxy of this stack has, which gives way to the next one."""
+        found = haproxy_launch.living(self._paths.sockets, str(self._haproxy))
+        whole = any(config.parent.name != WAITING_FOLDER for _, config in found)
+        return frozenset({"haproxy_metrics", "haproxy_stats"}) if whole else frozenset()
+
     def write(self) -> None:
         """The files, and none of an earlier Ray; before Ray starts."""
         for config in self._paths.sockets.glob(f"*/{CONFIG}"):

@@ -189,17 +189,15 @@ class Plan:
         self._add("ray", command, ready, RAY_TIMEOUT_S, RAY_STOP_WAIT_S, env)
         self.children[-1].clean = self._clean_ray
 
-    def renew_ray(self, ray: Child) -> bool:
-        """Another port for each that somebody took while Ray was down; True when there was one.
-        `ray` is stopped."""
-        before = dict(self.ports)
+    def renew_ray(self, ray: Child) -> None:
+        """Another port for each that somebody took while Ray was down; `ray` is stopped."""
         ray.command, ray.env = self._ray_program()
         self.settings = _update(self._settings, self._set)
-        return self.ports != before
 
     def _ray_program(self) -> tuple[list[str], dict[str, str]]:
         """Command and environment of a head with ports that are free now."""
-        single = [name for name in PORT_NAMES.values() if name != "ingress_first"]
+        kept = self.front.holds if self.front is not None else frozenset()
+        single = [name for name in PORT_NAMES.values() if name not in {"ingress_first", *kept}]
         self._book.take([*programs.RAY_PORTS, *single])
         self._book.take(["ingress_first"], width=INGRESS_PORTS)
         self._set["ray"] = {"address": f"{programs.RAY_NODE_IP}:{self.ports['ray_gcs']}"}

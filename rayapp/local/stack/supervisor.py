@@ -317,7 +317,8 @@ class Supervisor:
             front = self._plan.front
             self._try_start(lambda: front.wait_for_ray(http.host, http.port))
         ray.stop()
-        if self._plan.renew_ray(ray):
+        self._plan.renew_ray(ray)
+        if self.state.ports != self._plan.ports | {"http": http.port}:
             self._log("another program has a port of Ray's: it gets a new one")
             self._publish(self._plan)
         ray.start()

@@ -12,6 +12,7 @@ from rayapp.memory.item import (
     MemoryVersion,
     Quality,
     Stats,
+    Status,
     SyncState,
 )
 
@@ -58,13 +59,23 @@ def touch(item: MemoryItem, op: IndexOp, now: datetime, **changes: Any) -> Memor
     return replace(item, updated_at=now, index=index, **changes)
 
 
+def said_elsewhere(item: MemoryItem, now: datetime) -> MemoryItem:
+    """The item as one of the first other conversation that said it, its own being deleted."""
+    first, *rest = item.source.also
+    source = replace(item.source, conversation_id=first or None, message_id=None, also=tuple(rest))
+    index = item.index
+    if item.status is Status.ACTIVE:
+        index = requeued(index, IndexOp.PAYLOAD, now)
+    return replace(item, source=source, index=index)
+
+
 def revised(stored: MemoryItem, wanted: MemoryItem, read: MemoryVersion) -> MemoryItem:
     """`stored` with the changes of `wanted`, made by an editor who had seen `read`.
 
-    Counters and a lifetime that the editor did not change keep what outcomes and mentions wrote
-    meanwhile, and the index state is the store's own: only a pending `wanted.index` asks for
-    another write. The prefix is the indexer's, who may have written it meanwhile; it was said of
-    the text, and goes with it.
+    Counters and a lifetime that the editor did not change, and where else it was said, keep what
+    outcomes and mentions wrote meanwhile, and the index state is the store's own: only a pending
+    `wanted.index` asks for another write. The prefix is the indexer's, who may have written it
+    meanwhile; it was said of the text, and goes with it.
     """
     index = stored.index
     if wanted.index.sync_state is SyncState.PENDING:
@@ -80,6 +91,7 @@ def revised(stored: MemoryItem, wanted: MemoryItem, read: MemoryVersion) -> Memo
         stats=_changed(stored.stats, wanted.stats, read.stats),
         quality=_changed(stored.quality, wanted.quality, read.quality),
         expires_at=_lifetime(stored, wanted, read),
+        source=replace(wanted.source, also=stored.source.also),
         index=index,
         context_prefix=stored.context_prefix if wanted.text == stored.text else "",
     )

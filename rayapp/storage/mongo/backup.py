@@ -116,9 +116,9 @@ class MongoBackups:
         before: int | None = None
         with suppress(PyMongoError):  # whose right that is not, or a server without it
             found = await self._database.client.admin.command({"getParameter": 1, WINDOW: 1})
-            wider = max(WINDOW_S, found[WINDOW])
-            await self._database.client.admin.command({"setParameter": 1, WINDOW: wider})
-            before = found[WINDOW]
+            if found[WINDOW] < WINDOW_S:  # else somebody chose it, or another backup reads
+                await self._database.client.admin.command({"setParameter": 1, WINDOW: WINDOW_S})
+                before = found[WINDOW]
         try:
             yield
         finally:

@@ -360,8 +360,9 @@ class ItemWrites:
             "updated_at": {"$max": ["$updated_at", {"$literal": at}]},
         }
         if also is not None:
-            named = {"$setUnion": [{"$ifNull": ["$source.also", []]}, [{"$literal": also}]]}
-            change["source.also"] = {"$slice": [named, MOST_ALSO]}
+            others, name = {"$ifNull": ["$source.also", []]}, {"$literal": also}
+            longer = {"$slice": [{"$concatArrays": [others, [name]]}, MOST_ALSO]}
+            change["source.also"] = {"$cond": [{"$in": [name, others]}, others, longer]}
         with translated():
             await self._changes.note([(scope.user_id, point_id_of(scope.user_id, memory_id))])
             done = await self._items.update_one(

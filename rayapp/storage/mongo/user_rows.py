@@ -12,10 +12,11 @@ from pymongo import DESCENDING, ReplaceOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.admin.ports import LegacyFact
-from rayapp.memory.item import IndexOp, MemoryItem
+from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import RowCounts
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.rules.revision import said_elsewhere
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.portability.rules.collections import BY_NAME, LEGACY_BANK
 from rayapp.storage.mongo import indexes
@@ -24,7 +25,6 @@ from rayapp.storage.mongo.convert import from_document
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.housekeeping import Deletions
-from rayapp.storage.mongo.index_queue import queue_synced
 from rayapp.storage.mongo.memory_store import revision_document
 from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, chosen, mine, naming, own
 
@@ -73,6 +73,8 @@ def _plain(doc: dict[str, Any]) -> dict[str, Any]:
 
 Document = dict[str, Any]
 # `point_id` makes one order among memories that were hidden in the same millisecond.
+# Memories of one transaction.
+MOVED_AT_ONCE = 200
 NEWEST_HIDDEN = [("archived_at", DESCENDING), ("point_id", DESCENDING)]
 
 
@@ -102,29 +104,27 @@ class MongoUserRows:
         return await self._delete(chosen(scope, where), limit, at)
 
     async def leave_conversation(self, scope: WriteScope, conversation_id: str) -> None:
+        await self._database.ping()
         items = self._database.collection(indexes.ITEMS)
-        source = {"$eq": conversation_id, "$type": "string"}
-        shared = {
-            **own(scope),
-            "source.conversation_id": source,
-            "source.also.0": {"$exists": True},
-        }
-        others = {"$setDifference": ["$source.also", [{"$literal": conversation_id}]]}
-        first = {"$arrayElemAt": ["$source.also", 0]}
-        rest = {"$setDifference": ["$source.also", [first]]}
-        place = {"$cond": [{"$eq": [first, ""]}, None, first]}
-        moved = {"conversation_id": place, "message_id": None, "also": rest}
+        named = {**own(scope), "source.also": conversation_id}
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            named = {**own(scope), "source.also": conversation_id}
-            await items.update_many(named, [{"$set": {"source.also": others}}])
-            docs = await items.find(shared, {"user_id": 1, "point_id": 1}).to_list()
-            touched = [(doc["user_id"], doc["point_id"]) for doc in docs]
-            await MongoChangeLog(self._database).note(touched)
-            change = {
-                **queue_synced(IndexOp.PAYLOAD),
-                "source": {"$mergeObjects": ["$source", moved]},
-            }
-            await items.update_many(shared, [{"$set": change}])
+            await items.update_many(named, {"$pull": {"source.also": conversation_id}})
+        at = await self._database.now()
+        # The type is what lets the server use the partial index.
+        source = {"$eq": conversation_id, "$type": "string"}
+        shared = {**own(scope), "source.conversation_id": source, **NOT_DELETED}
+        shared["source.also.0"] = {"$exists": True}
+
+        async def move(session: AsyncClientSession) -> int:
+            docs = await items.find(shared, limit=MOVED_AT_ONCE, session=session).to_list()
+            if docs:
+                touched = ((doc["user_id"], doc["point_id"]) for doc in docs)
+                await MongoChangeLog(self._database).note(touched, session)
+                await items.bulk_write([_moved(doc, at) for doc in docs], session=session)
+            return len(docs)
+
+        while await self._database.transaction(move):
+            pass
 
     async def delete_of_conversation(
         self, scope: WriteScope, conversation_id: str, limit: int, at: datetime
@@ -199,6 +199,12 @@ async def delete_items(
     await versions.delete_many({**owner, "memory_id": {"$in": ids}}, session=session)
     await Deletions(database).add(docs, session)
     return len(docs)
+
+
+def _moved(doc: Document, at: datetime) -> ReplaceOne[Document]:
+    item = from_document(doc)
+    new = replace(said_elsewhere(item, at), version=item.version + 1)
+    return ReplaceOne({"_id": doc["_id"]}, revision_document(new, doc))
 
 
 def _tombstone(doc: Document, at: datetime) -> Document:

@@ -88,7 +88,8 @@ class InMemoryMemoryStore(InMemoryQueue):
         updated_at = max(row.item.updated_at, to_ms(at))
         source = row.item.source
         if also is not None:
-            source = replace(source, also=tuple(sorted({*source.also, also}))[:MOST_ALSO])
+            names = dict.fromkeys((*source.also, also))
+            source = replace(source, also=tuple(names)[:MOST_ALSO])
         row.item = replace(row.item, quality=quality, updated_at=updated_at, source=source)
 
     async def replace(

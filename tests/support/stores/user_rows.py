@@ -10,6 +10,7 @@ from rayapp.memory.requests import RowCounts
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user, matches
 from rayapp.memory.rules.lifecycle import hidden_reason
+from rayapp.memory.rules.revision import said_elsewhere
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.documents import InMemoryBookStore
@@ -72,14 +73,11 @@ class InMemoryUserRows:
 
     async def leave_conversation(self, scope: WriteScope, conversation_id: str) -> None:
         for item in self._living(checked_user(scope.user_id)):
-            source = item.source
-            also = tuple(one for one in source.also if one != conversation_id)
-            source = replace(source, also=also)
-            if source.conversation_id == conversation_id and also:
-                source = replace(
-                    source, conversation_id=also[0] or None, message_id=None, also=also[1:]
-                )
-            self._items[item.point_id].item = replace(item, source=source)
+            also = tuple(one for one in item.source.also if one != conversation_id)
+            item = replace(item, source=replace(item.source, also=also))
+            if item.source.conversation_id == conversation_id and also:
+                item = replace(said_elsewhere(item, item.updated_at), version=item.version + 1)
+            self._items[item.point_id].item = item
 
     async def delete_of_conversation(
         self, scope: WriteScope, conversation_id: str, limit: int, at: datetime

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -114,9 +115,12 @@ def test_every_living_haproxy_of_the_stack_gives_way(tmp_path: Path) -> None:
         others = {first, second}
         made = taking_over(arguments, path, BINARY)
         assert (made[:4], {int(pid) for pid in made[4:]}) == ([*arguments, "-sf"], others)
-        (other.parent / haproxy_launch.SOCKET).touch()
-        socket = str(other.parent / haproxy_launch.SOCKET)
-        assert taking_over(arguments, path, BINARY)[-2:] == ["-x", socket]
+        name = str(other.parent / haproxy_launch.SOCKET)
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(name)
+            listening.listen()
+            assert taking_over(arguments, path, BINARY)[-2:] == ["-x", name]
+        assert "-x" not in taking_over(arguments, path, BINARY), "the file of one that died"
         reload = [*arguments, "-sf", "77"]
         assert taking_over(reload, path, BINARY) == reload, "Ray knows the other one"
     assert taking_over(arguments, path, BINARY) == arguments, "they have ended"

@@ -14,7 +14,7 @@ from rayapp.text.signature import difference, may_collapse, signature
         ("The alarm threshold is -5 degrees", "The alarm threshold is 5 degrees", "numbers"),
         ("Alert when load > 90", "Alert when load < 90", "numbers"),
         ("The fee is 900$", "The fee is 900€", "numbers"),
-        ("ההנחה היא 5%", "ההנחה היא 5", "numbers"),
+        ("ההנחה היא 5%", "ההנחה היא 5", "units"),
         ("אני לוקח אספירין", "שאיני לוקח אספירין", "polarity"),
         ("Pays 1,000 a month", "Pays 100 a month", "numbers"),
         ("Has two kids", "Has three kids", "numbers"),

@@ -14,7 +14,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.text.hostile import hostile
 from rayapp.text.normalize import canonical, content_hash, normalize
 from rayapp.text.paraphrase import content_words
-from rayapp.text.signature import Signature, difference, signature
+from rayapp.text.signature import Signature, difference, opposite, signature
 from rayapp.text.slots import replaces
 from rayapp.text.tokens import tokens
 
@@ -189,31 +189,41 @@ _CLAUSES = re.compile(
 )
 
 
-# A clause that asks or supposes something of the speaker tells nothing of them.
+# A clause that asks something of the speaker, or supposes it, tells nothing of them.
 _SUPPOSED = re.compile(
     r"(?<![^.!?;,\n])[^\S\n]*+(?:"
     r"(?:should|shall|am|do|does|did|could|can|would|will|is|are) (?:i|we)\b[^.!?;,\n]*+\?"
-    r"|(?:if|suppose|imagine) [^.!?;,\n]*+|האם [^.!?;,\n]*+\?|(?:אם|אילו|לו|נניח) [^.!?;,\n]*+)",
+    r"|if (?:i|we) (?:\w+ed|were|was|had|could|did|went|got)\b[^.!?;,\n]*+"
+    r"|(?:suppose|imagine) [^.!?;,\n]*+|האם [^.!?;,\n]*+\?"
+    r"|(?:אם (?:הייתי|היינו)|אילו|לו|נניח) [^.!?;,\n]*+)",
     re.IGNORECASE,
 )
 _KIN_NOUNS = (
-    r"sisters?|brothers?|mother|mom|mum|father|dad|wife|husband|son|sons|daughters?|aunt|uncle"
+    r"sisters?|brothers?|mother|mom|mum|father|dad|wife|husband|sons?|daughters?|aunt|uncle"
     r"|cousins?|grand(?:ma|pa|mother|father)|nephew|niece|boss|manager|friends?|neighbou?rs?"
     r"|girlfriend|boyfriend|partner|roommate|colleagues?"
 )
 _KIN_HE = (
-    r"אחותי|אחי|אימי|אמי|אבי|אשתי|בעלי|בני|בתי|דודי|דודתי|סבתי|סבי|חברי|חברתי|חבר שלי|חברה שלי"
-    r"|אמא שלי|אבא שלי|אח שלי|אחות שלי|בן דודי|הבת שלי|הבן שלי|הבוס שלי|המנהל שלי|השכן שלי"
+    r"אחותי|אחי|אימי|אמי|אשתי|בעלי|דודי|דודתי|סבתי|סבי|חברתי|חבר שלי|חברה שלי|אמא שלי|אבא שלי"
+    r"|אח שלי|אחות שלי|בן דודי|הבת שלי|הבן שלי|הבוס שלי|המנהל שלי|השכן שלי"
 )
-_KIN = re.compile(
-    rf"\b(?:my|our|his|her) (?:\w+ )?(?:{_KIN_NOUNS})\b|(?<!\w)(?:{_KIN_HE})(?!\w)", re.I
+# A clause that begins with somebody is about them.
+_OF_KIN = re.compile(
+    rf"\W*(?:and |so |well |also )?(?:(?:my|our) (?:\w+ )?(?:{_KIN_NOUNS})\b"
+    rf"|ו?(?:{_KIN_HE})(?!\w))",
+    re.IGNORECASE,
 )
 _KIN_WORD = re.compile(
-    rf"\b(?:{_KIN_NOUNS})\b|(?<!\w)[ושהבלמכ]?(?:אחות|אח|אמא|אם|אבא|אב|אישה|אשת|בעל|בן|בת|דוד|דודה|סבתא|סבא"
-    r"|חבר|חברה|חברת|בוס|מנהל|שכן|אחותו|אחותה|אחיו|אחיה|אמו|אמה|אביו|אביה|אשתו|בעלה|בנו|בנה|בתו|בתה)(?!\w)",
-    re.I,
+    rf"\b(?:{_KIN_NOUNS}|kids?|child(?:ren)?|married|spouse|parents?|family)\b|(?<!\w)[ושהבלמכ]?(?:"
+    r"אחות|אח|אמא|אם|אבא|אב|אישה|אשת|בעל|בן|בת|דוד|דודה|סבתא|סבא|חבר|חברה|חברת|בוס|מנהל|שכן|נשוי|נשואה"
+    r"|ילד|ילדה|ילדים|הורים|משפחה|אחותו|אחותה|אחיו|אחיה|אמו|אמה|אביו|אביה|אשתו|בעלה|בנו|בנה|בתו|בתה"
+    r"|סבתו|סבתה|סבו|סבה|דודתו|דודתה|דודו|דודה)(?!\w)",
+    re.IGNORECASE,
 )
-_I = re.compile(r"\b(?:i|i'm|i’m|we|we're|me)\b|(?<!\w)(?:אני|אנחנו|לי|שנינו)(?!\w)", re.I)
+_OF_USER = re.compile(r"\W*(?:the user|user|המשתמשת?)(?!\w|['’]s)", re.IGNORECASE)
+_WE = re.compile(r"\b(?:i|i'm|i’m|we|we're|me)\b|(?<!\w)(?:אני|אנחנו|שנינו)(?!\w)", re.IGNORECASE)
+# Words before a text in which a "not" is about it.
+WORDS_BEFORE = 3
 
 
 def fact_of(reply: str, turn: Turn, echoes: Callable[[str], bool]) -> Checked:
@@ -276,11 +286,12 @@ def unsaid(line: str, said: str) -> str | None:
 
 
 def _of_kin(line: str, said: str) -> bool:
-    """What is nearest to `line` tells of a relative, and `line` of somebody else."""
+    """What is nearest to a line about the user tells of a relative, whom the line leaves out."""
+    if not _OF_USER.match(line) or _KIN_WORD.search(line):
+        return False
     clauses = _nearest(line, said)
     return bool(clauses) and all(
-        _KIN.search(clause) and not _I.search(clause) and not _KIN_WORD.search(line)
-        for clause in clauses
+        _OF_KIN.match(clause) and not _WE.search(clause) for clause in clauses
     )
 
 
@@ -303,7 +314,7 @@ def _opposes(line: str, mine: Signature, clause: str) -> bool:
     theirs = signature(clause)
     if bool(mine.negations) != bool(theirs.negations):
         return True
-    return mine.negations == theirs.negations and difference(line, clause) == "polarity"
+    return mine.numbers == theirs.numbers and opposite(mine, theirs)
 
 
 def grounding(line: str, said: str) -> float:
@@ -324,18 +335,22 @@ def _held(text: str) -> frozenset[str]:
 
 def known_text(line: str, texts: Iterable[str]) -> bool:
     """One of the texts is the line, holds it, or stands in it: both ways, as a person compares."""
-    mine, hashed, negations = _plain(line), content_hash(line), signature(line).negations
+    mine, hashed = _plain(line), content_hash(line)
     for text in texts:
         theirs = _plain(text)
         if content_hash(text) == hashed:
             return True
-        if signature(text).negations != negations:
-            continue  # "not allergic" holds "allergic"
-        if mine.strip() and mine in theirs:
+        if mine.strip() and _holds(theirs, mine):
             return True
-        if len(theirs) >= MIN_CONTAINED_CHARS and theirs in mine and not adds(line, text):
+        if len(theirs) >= MIN_CONTAINED_CHARS and _holds(mine, theirs) and not adds(line, text):
             return True
     return False
+
+
+def _holds(whole: str, part: str) -> bool:
+    """Whether it says the part, and not its contrary: "not allergic" holds "allergic"."""
+    before, found, _ = whole.partition(part)
+    return bool(found) and not signature(" ".join(before.split()[-WORDS_BEFORE:])).negations
 
 
 def known_near(line: str, other: str, cosine: float) -> bool:
@@ -344,7 +359,7 @@ def known_near(line: str, other: str, cosine: float) -> bool:
     A vector alone does not know a number or a "not" from another one, and a fact that is taken for
     a known one is lost.
     """
-    return cosine >= SIMILAR and difference(line, other) is None
+    return cosine >= SIMILAR and difference(line, other) in (None, "units")
 
 
 def replaced_by(one: Learned, items: Iterable[MemoryItem], at: datetime) -> str | None:

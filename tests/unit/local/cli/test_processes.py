@@ -130,8 +130,9 @@ def test_help_of_a_job_is_its_own_and_needs_no_stack(tmp_path: Path) -> None:
 
 # Stands for a driver, which needs longer than a moment to end its step.
 PAUSES = """
-import os, sys, time
+import os, signal, sys, time
 if "jobs.evaluate" in sys.orig_argv:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell's "&"
     try:
         print("begun", flush=True)
         time.sleep(60)
