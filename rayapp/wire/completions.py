@@ -100,7 +100,6 @@ class EmbeddingsBody(bases.Lenient):
         WithJsonSchema({"anyOf": [_TEXT, _TEXTS]}),
     ] = Field(description="A text, or a list of texts.")
     model: str | None = bases.optional("Not read: there is one embedder.")
-    dimensions: int | None = bases.optional("The embedder's own number of them, or nothing.")
     encoding_format: Literal["float", "base64"] = Field(
         "float", description="Numbers, or float32 little-endian in base64."
     )
