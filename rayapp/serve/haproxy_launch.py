@@ -22,7 +22,7 @@ HOLD_S = 8
 # What changes nothing may be asked once more when a replica dies before it has answered.
 REPEATABLE = "{ method GET HEAD } || { path /api/memory/search }"
 RECORD = "haproxy.pid"
-# How long a HAProxy that gives way may take to answer on its socket.
+# How long whoever listens on a socket may take to answer.
 ANSWER_S = 1.0
 # Names that `serve/environment.py` gives to Ray.
 SOCKET = "admin.sock"
@@ -109,13 +109,13 @@ def taking_over(arguments: list[str], path: Path, binary: str) -> list[str]:
     if not others:
         return arguments
     sockets = [config.with_name(SOCKET) for _, config in others]
-    fetched = next((["-x", str(path)] for path in sockets if _answers(path)), [])
+    fetched = next((["-x", str(path)] for path in sockets if listens(path)), [])
     return [*arguments, "-sf", *(str(pid) for pid, _ in others), *fetched]
 
 
-def _answers(path: Path) -> bool:
-    """Whether somebody listens: of a HAProxy that died the file stays, and one that cannot fetch
-    from it ends at once."""
+def listens(path: Path) -> bool:
+    """Whether anybody does on the unix socket. Of a process that died the file stays, and a HAProxy
+    that cannot fetch from it ends at once."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(ANSWER_S)
         try:

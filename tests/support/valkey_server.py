@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rayapp.local.stack.plan import connects
 from rayapp.local.stack.programs import find_valkey
+from rayapp.serve.haproxy_launch import listens
 
 START_TIMEOUT_S = 10.0
 
@@ -37,7 +37,7 @@ class UnixValkey:
         )
         give_up = time.monotonic() + START_TIMEOUT_S
         # The file is there before anybody listens on it.
-        while not connects(self._socket):
+        while not listens(self._socket):
             if self._process.poll() is not None or time.monotonic() > give_up:
                 raise RuntimeError("valkey-server did not start: run it by hand to see why.")
             time.sleep(0.01)

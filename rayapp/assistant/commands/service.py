@@ -94,6 +94,10 @@ class CommandsService:
         try:
             if command.kind != "list_goals":
                 self.runtime.disk.check()
+            if command.kind in ("forget", "remove_goal"):
+                earlier = await self.ledger.removed(scope, request, command)
+                if earlier is not None:
+                    return Performed(command, "removed", (earlier,))
             return await self._doing[command.kind](scope, command, request)
         except RayappError as error:
             log.warning("an order of a person was not done: %s", error.code)
@@ -142,7 +146,7 @@ class CommandsService:
             await self.bank.unlist(scope, GOAL, item.memory_id)
             await self.ledger.note(scope, request, command, item.memory_id, off=GOAL)
 
-        return await self._removed(scope, command, request, goals, unlist)
+        return await self._removed(scope, command, goals, unlist)
 
     async def _forget(
         self, scope: WriteScope, command: Command, request: ContextRequest
@@ -154,20 +158,16 @@ class CommandsService:
             await self.memories.archive(scope, item.memory_id, reason=REASON)
             await self.ledger.note(scope, request, command, item.memory_id)
 
-        return await self._removed(scope, command, request, [hit.item for hit in hits], archive)
+        return await self._removed(scope, command, [hit.item for hit in hits], archive)
 
     async def _removed(
         self,
         scope: WriteScope,
         command: Command,
-        request: ContextRequest,
         among: list[MemoryItem] | tuple[MemoryItem, ...],
         remove: Callable[[MemoryItem], Awaitable[None]],
     ) -> Performed:
         """Only the one memory that says it; where several do, the person is to be asked."""
-        earlier = await self.ledger.removed(scope, request, command)
-        if earlier is not None:
-            return Performed(command, "removed", (earlier,))
         found = tuple(meant(among, command.text, self.analyser.coverage))
         if len(found) == 1:
             await remove(found[0])

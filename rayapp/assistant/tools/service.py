@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -188,47 +189,44 @@ class ToolsService(ToolWrites):
         args: definitions.SearchMemory | definitions.SearchBooks,
         asked: SearchQuery,
     ) -> ToolAnswer:
-        """The one search of a turn. Of two at the same time the second waits and finds that it is
-        one too many: its receipt would take the place of the one that the model was shown."""
+        """The one search of a turn."""
         self._check_length(args.query)
-        if call.conversation_id is None or call.turn_id is None:
-            return await self._searched(scope, call, args, asked)
-        turn = (scope.user_id, call.conversation_id, call.turn_id)
-        async with self._turns.setdefault(turn, asyncio.Lock()):
-            return await self._searched(scope, call, args, asked)
+        async with self._alone(scope, call):
+            if not args.more and await self._count_searches(scope, call) >= SEARCHES_PER_TURN:
+                return await self._limited(scope, call)
+            found = await self.search.search(
+                ReadScope(scope.user_id),
+                replace(
+                    asked, conversation_id=call.conversation_id, principal=call.recorder.principal
+                ),
+            )
+            made = await self._count(scope, call)
+            if made > SEARCHES_PER_TURN and not args.more:
+                return await self._limited(scope, call)
+            now = self._runtime.clock.now()
+            data: dict[str, Any] = {
+                "query": args.query,
+                "receipt_id": found.receipt_id,
+                "confidence": found.confidence,
+                "total": found.total,
+                "limited": False,
+                "left_out": found.weak,
+                "results": [texts.hit_data(hit, now, self.documents) for hit in found.hits],
+            }
+            text = texts.found_text(found, args.query, now, self.documents)
+            if not found.hits:
+                meant = await self._learned.suggestions(scope.own, args.query)
+                text += texts.meant_text(meant)
+                data |= {"suggestions": list(meant)} if meant else {}
+            return ToolAnswer(call.name, text, data, found.degraded)
 
-    async def _searched(
-        self,
-        scope: WriteScope,
-        call: ToolCall,
-        args: definitions.SearchMemory | definitions.SearchBooks,
-        asked: SearchQuery,
-    ) -> ToolAnswer:
-        if not args.more and await self._count_searches(scope, call) >= SEARCHES_PER_TURN:
-            return await self._limited(scope, call)
-        found = await self.search.search(
-            ReadScope(scope.user_id),
-            replace(asked, conversation_id=call.conversation_id, principal=call.recorder.principal),
-        )
-        made = await self._count(scope, call)
-        if made > SEARCHES_PER_TURN and not args.more:
-            return await self._limited(scope, call)
-        now = self._runtime.clock.now()
-        data: dict[str, Any] = {
-            "query": args.query,
-            "receipt_id": found.receipt_id,
-            "confidence": found.confidence,
-            "total": found.total,
-            "limited": False,
-            "left_out": found.weak,
-            "results": [texts.hit_data(hit, now, self.documents) for hit in found.hits],
-        }
-        text = texts.found_text(found, args.query, now, self.documents)
-        if not found.hits:
-            meant = await self._learned.suggestions(scope.own, args.query)
-            text += texts.meant_text(meant)
-            data |= {"suggestions": list(meant)} if meant else {}
-        return ToolAnswer(call.name, text, data, found.degraded)
+    def _alone(self, scope: WriteScope, call: ToolCall) -> AbstractAsyncContextManager[Any]:
+        """Of two searches of a turn at the same time the second waits and finds that it is one too
+        many: its receipt would take the place of the one that the model was shown."""
+        if call.conversation_id is None or call.turn_id is None:
+            return nullcontext()
+        turn = (scope.user_id, call.conversation_id, call.turn_id)
+        return self._turns.setdefault(turn, asyncio.Lock())
 
     def _check_length(self, query: str) -> None:
         most = self._runtime.settings.http.query_limit_chars

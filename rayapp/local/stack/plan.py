@@ -5,7 +5,6 @@ import secrets
 import shutil
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from pymongo import MongoClient
@@ -18,6 +17,7 @@ from rayapp.local.stack.paths import PortBook, StackPaths, write_private
 from rayapp.local.stack.processes import Child, http_get
 from rayapp.local.stack.programs import LOOPBACK, REPLICA_SET
 from rayapp.serve.environment import INGRESS_PORTS, PORT_NAMES, local_environment
+from rayapp.serve.haproxy_launch import listens
 
 ASK_TIMEOUT_MS = 1_000
 NOT_YET_INITIALIZED = 94
@@ -150,7 +150,7 @@ class Plan:
         self.versions["valkey"] = programs.version_of(binary)
         path = self.paths.valkey_socket
         command = programs.valkey_command(binary, path)
-        self._add("valkey", command, lambda: connects(path), SERVER_TIMEOUT_S, STOP_WAIT_S)
+        self._add("valkey", command, lambda: listens(path), SERVER_TIMEOUT_S, STOP_WAIT_S)
         self._set["redis"] = {"url": f"unix://{path}"}
 
     def _qdrant(self) -> None:
@@ -183,7 +183,7 @@ class Plan:
         raylet = self.paths.ray / "session_latest" / "sockets" / "raylet"
 
         def ready() -> bool:
-            return connects(raylet)
+            return listens(raylet)
 
         command, env = self._ray_program()
         self._add("ray", command, ready, RAY_TIMEOUT_S, RAY_STOP_WAIT_S, env)
@@ -255,14 +255,3 @@ def clean_ray(paths: StackPaths) -> None:
         shutil.rmtree(path, ignore_errors=True)
     with contextlib.suppress(FileNotFoundError):
         (paths.ray / "session_latest").unlink()
-
-
-def connects(path: Path) -> bool:
-    """True when something listens on the unix socket."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(PROBE_TIMEOUT_S)
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-    return True

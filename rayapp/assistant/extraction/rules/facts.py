@@ -280,24 +280,24 @@ def unsaid(line: str, said: str) -> str | None:
     mine, theirs = signature(line), signature(said)
     if not set(mine.numbers) <= set(theirs.numbers):
         return "number"
-    if grounding(line, _SUPPOSED.sub(" ", said)) < GROUNDED or _of_kin(line, said):
+    clauses = _nearest(line, said)
+    if grounding(line, _SUPPOSED.sub(" ", said)) < GROUNDED or _of_kin(line, clauses):
         return "not_said"
-    return "polarity" if _turned_round(line, said) else None
+    return "polarity" if _turned_round(line, clauses) else None
 
 
-def _of_kin(line: str, said: str) -> bool:
+def _of_kin(line: str, clauses: Sequence[str]) -> bool:
     """What is nearest to a line about the user tells of a relative, whom the line leaves out."""
     if not _OF_USER.match(line) or _KIN_WORD.search(line):
         return False
-    clauses = _nearest(line, said)
     return bool(clauses) and all(
         _OF_KIN.match(clause) and not _WE.search(clause) for clause in clauses
     )
 
 
-def _turned_round(line: str, said: str) -> bool:
+def _turned_round(line: str, clauses: Sequence[str]) -> bool:
     """What is nearest to `line` says the opposite: a "not" was lost, or came from nowhere."""
-    mine, clauses = signature(line), _nearest(line, said)
+    mine = signature(line)
     return bool(clauses) and all(_opposes(line, mine, clause) for clause in clauses)
 
 

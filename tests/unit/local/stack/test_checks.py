@@ -13,10 +13,10 @@ from rayapp.core.settings.load import load_settings
 from rayapp.local.stack import given_servers
 from rayapp.local.stack.checks import run_checks
 from rayapp.local.stack.paths import StackPaths
-from rayapp.local.stack.plan import connects
 from rayapp.local.stack.processes import Child
 from rayapp.local.stack.programs import find_valkey, valkey_command
 from rayapp.local.stack.readiness import Check
+from rayapp.serve.haproxy_launch import listens
 from tests.unit.fake_service import FakeService, serving
 
 NOBODY = "127.0.0.1:1"
@@ -111,7 +111,7 @@ def test_a_given_cache_that_answers_is_ok(tmp_path: Path) -> None:
         env={},
         stack_id="checks-test",
         log=tmp_path / "valkey.log",
-        ready=lambda: connects(path),
+        ready=lambda: listens(path),
         start_timeout_s=10.0,
         stop_wait_s=5.0,
     )
