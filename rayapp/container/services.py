@@ -97,6 +97,7 @@ from rayapp.portability.files import ArchiveFiles
 from rayapp.portability.foreign import ForeignImportService
 from rayapp.portability.imports import ImportService
 from rayapp.search.explain import Explainer
+from rayapp.search.newest import NewestMemories
 from rayapp.search.priors import PriorsService
 from rayapp.search.reader import AnswerReader, HitReaders
 from rayapp.search.receipts import GroupedReceipts
@@ -457,7 +458,7 @@ class Container:
         return ContextService(
             self.search,
             self.insights,
-            self.stores.items,
+            NewestMemories(self.stores.items, self.views),
             ContextReceipts(self.receipts, self.texts, self.runtime),
             self.stores.sessions,
             heard=Heard(

@@ -16,6 +16,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope
 from rayapp.search.ports import ReceiptReads
+from rayapp.search.priors import GraphsOnce
 from rayapp.search.rules.recipes import Texts
 
 # Earlier searches of the conversation that are looked at for repetition and continuity.
@@ -42,13 +43,16 @@ class InsightsService:
     runtime: Runtime
     priority: Callable[[str], int] = lambda _: 0
 
-    async def insights(self, scope: ReadScope, request: InsightsRequest) -> ContextInsights:
-        """Empty but for the question when nothing was learned; StoreDown when the truth is."""
+    async def insights(
+        self, scope: ReadScope, request: InsightsRequest, graphs: GraphsOnce | None = None
+    ) -> ContextInsights:
+        """Empty but for the question when nothing was learned; StoreDown when the truth is.
+        `graphs`: of the request that they are a part of."""
         clock, expansions = self.runtime.clock, self.texts.expansions
         started = clock.monotonic()
         question = read_question(request, expansions)
         priors, turns = await asyncio.gather(
-            self.graphs.priors(scope, question.of_graphs), self._turns(scope, request)
+            (graphs or self.graphs).priors(scope, question.of_graphs), self._turns(scope, request)
         )
         points = wanted_points(question, priors, scope.user_id)
         items, failures = await asyncio.gather(

@@ -27,6 +27,23 @@ LATE = (DeadlineExceeded, TimeoutError)
 NOTHING = GraphPriors()
 
 
+class GraphsOnce:
+    """The graphs as one request reads them: insights and search ask the same question of them."""
+
+    def __init__(self, graphs: GraphStore) -> None:
+        self._graphs = graphs
+        self._reads: dict[tuple[str, GraphQuestion], asyncio.Task[GraphPriors]] = {}
+
+    async def priors(self, scope: ReadScope, question: GraphQuestion) -> GraphPriors:
+        key = (scope.user_id, question)
+        if key not in self._reads:
+            read = asyncio.create_task(self._graphs.priors(scope, question))
+            read.add_done_callback(_looked_at)
+            self._reads[key] = read
+        # Who gives up does not end the read of the other.
+        return await asyncio.shield(self._reads[key])
+
+
 class PriorsService:
     """Reads the graphs for a search.
 
@@ -57,23 +74,28 @@ class PriorsService:
         )
 
     async def gather(
-        self, scope: ReadScope, question: GraphQuestion, deadline: Deadline, trace: Trace
+        self,
+        scope: ReadScope,
+        question: GraphQuestion,
+        deadline: Deadline,
+        trace: Trace,
+        graphs: GraphsOnce | None = None,
     ) -> GraphPriors:
         """Empty when the user has no graph or the graphs are late (flagged `priors`)."""
         now = self._clock.monotonic()
         if self._empty.holds(scope.user_id, now):
             return NOTHING
-        found = NOTHING
+        found, read = NOTHING, (graphs or self._graphs).priors
         async with trace.stage("priors", degrades="priors", absorbs=LATE):
             async with asyncio.timeout(deadline.limit(self._settings.priors_timeout_s)):
                 if self._suspects.holds(scope.user_id, now):
                     found, bare = await asyncio.gather(
-                        self._graphs.priors(scope, question), self._graphs.is_empty(scope)
+                        read(scope, question), self._graphs.is_empty(scope)
                     )
                     if bare:
                         self._empty.add(scope.user_id, now)
                 else:
-                    found = await self._graphs.priors(scope, question)
+                    found = await read(scope, question)
             if found.is_empty:
                 self._suspects.add(scope.user_id, now)
         return found
@@ -102,8 +124,13 @@ class PriorsRead:
         if not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
-        if not self._task.cancelled():
-            self._task.exception()  # looked at, so that the loop does not report it as forgotten
+        _looked_at(self._task)
+
+
+def _looked_at(task: asyncio.Task[GraphPriors]) -> None:
+    """So that the loop does not report its error as forgotten."""
+    if not task.cancelled():
+        task.exception()
 
 
 class _Recent:

@@ -1,7 +1,8 @@
 """Receipts written in groups: the answer does not wait for its own.
 
 What a crash may lose is the receipts of the last window, 20 ms; an outcome that names one of them
-is refused as unknown (decision 0055). Whoever reads receipts in this process writes them first.
+is refused as unknown (decision 0055). Whoever reads a user's receipts in this process writes those
+of that user first.
 """
 
 import asyncio
@@ -39,7 +40,8 @@ class GroupedReceipts:
     def __post_init__(self) -> None:
         self._waiting: list[Receipt] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._writing: set[asyncio.Task[None]] = set()
+        # What is being written, and whose receipts are in it.
+        self._writing: dict[asyncio.Task[None], frozenset[str]] = {}
 
     async def put(self, receipt: Receipt) -> None:
         if self.window_s <= 0.0:
@@ -57,8 +59,16 @@ class GroupedReceipts:
         if self._writing:
             await asyncio.wait(self._writing)
 
+    async def _flush_of(self, user_id: str) -> None:
+        """The same for one user: who reads theirs does not wait for the receipts of others."""
+        if any(one.user_id == user_id for one in self._waiting):
+            self._begin()
+        theirs = [task for task, users in self._writing.items() if user_id in users]
+        if theirs:
+            await asyncio.wait(theirs)
+
     async def get(self, scope: ReadScope, receipt_id: str) -> Receipt | None:
-        await self.flush()
+        await self._flush_of(scope.user_id)
         found = await self.store.get(scope, receipt_id)
         looks = 0 if found or not self._is_young(receipt_id) else LOOKS
         while found is None and looks:
@@ -70,13 +80,13 @@ class GroupedReceipts:
     async def latest(
         self, scope: ReadScope, conversation_id: str, limit: int, *, unscored: bool = False
     ) -> list[Receipt]:
-        await self.flush()
+        await self._flush_of(scope.user_id)
         return await self.store.latest(scope, conversation_id, limit, unscored=unscored)
 
     async def questions(
         self, scope: ReadScope, conversation_id: str, limit: int, *, besides_turn: str | None = None
     ) -> list[tuple[str, tuple[str, ...], datetime]]:
-        await self.flush()
+        await self._flush_of(scope.user_id)
         return await self.store.questions(scope, conversation_id, limit, besides_turn=besides_turn)
 
     async def recent(self, limit: int) -> list[Receipt]:
@@ -99,8 +109,8 @@ class GroupedReceipts:
         if self._waiting:
             group, self._waiting = self._waiting, []
             task = asyncio.create_task(self._write(group))
-            self._writing.add(task)
-            task.add_done_callback(self._writing.discard)
+            self._writing[task] = frozenset(one.user_id for one in group)
+            task.add_done_callback(self._writing.pop)
 
     async def _write(self, group: list[Receipt]) -> None:
         try:

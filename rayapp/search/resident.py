@@ -151,15 +151,22 @@ class ResidentViews:
         limit = deadline.limit(self.runtime.settings.mongo.timeout_s)
         try:
             async with trace.stage("view"), asyncio.timeout(limit):
-                view = await self._current(scope.user_id)
+                view = await self.current(scope, (where,))
         except TimeoutError:
             raise DeadlineExceeded("The truth did not answer in time; try again.") from None
+        self.runtime.metrics.count("views", kind="index" if view is None else "view")
+        return view
+
+    async def current(self, scope: ReadScope, wheres: Sequence[ItemFilter]) -> UserView | None:
+        """The same for filters that are asked of one view, whoever limits the time."""
+        if not all(self._serves(scope, where) for where in wheres):
+            return None
+        try:
+            return await self._current(scope.user_id)
         except StoreDown:
             raise
         except DependencyDown:
-            view = None
-        self.runtime.metrics.count("views", kind="index" if view is None else "view")
-        return view
+            return None
 
     def last_seen(self, scope: ReadScope, where: ItemFilter) -> Seen | None:
         """The user's view as it is held, which the primary store may say more about by now."""

@@ -15,7 +15,7 @@ from rayapp.graphs.records import GraphQuestion
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, Receipts, Shown
-from rayapp.search.priors import PriorsRead, PriorsService
+from rayapp.search.priors import GraphsOnce, PriorsRead, PriorsService
 from rayapp.search.reader import HitReaders
 from rayapp.search.requests import DatagovUse, Floor, Hit, SearchAnswer, SearchQuery
 from rayapp.search.retrievers import Gathered, RetrievalRequest, Retrievers
@@ -68,13 +68,16 @@ class SearchService:
     on_empty: Callable[[ReadScope], None]
     runtime: Runtime
 
-    async def search(self, scope: ReadScope, query: SearchQuery) -> SearchAnswer:
+    async def search(
+        self, scope: ReadScope, query: SearchQuery, graphs: GraphsOnce | None = None
+    ) -> SearchAnswer:
+        """`graphs`: of the request that this search is a part of."""
         trace = Trace(self.runtime.clock, self.runtime.metrics)
         deadline = Deadline(
             query.timeout_s or self.runtime.settings.search.timeout_s, self.runtime.clock.monotonic
         )
         prepared = self.prepare(scope, query)
-        gathered = await self.gather(prepared, deadline, trace)
+        gathered = await self.gather(prepared, deadline, trace, graphs)
         ranked = await self.ranked(prepared, gathered, deadline, trace)
         answer = self._answer(prepared, ranked, trace)
         if query.read:
@@ -121,10 +124,16 @@ class SearchService:
     def recipe(self, name: str | None) -> Recipe:
         return find_recipe(self.texts.recipes, name or self.runtime.settings.search.recipe)
 
-    async def gather(self, prepared: Prepared, deadline: Deadline, trace: Trace) -> Gathered:
+    async def gather(
+        self,
+        prepared: Prepared,
+        deadline: Deadline,
+        trace: Trace,
+        graphs: GraphsOnce | None = None,
+    ) -> Gathered:
         """Candidates of all retrievers; the graphs are read while the question is embedded."""
         priors = PriorsRead(
-            lambda: self.priors.gather(prepared.scope, prepared.question, deadline, trace)
+            lambda: self.priors.gather(prepared.scope, prepared.question, deadline, trace, graphs)
         )
         request = RetrievalRequest(
             scope=prepared.scope,

@@ -33,6 +33,8 @@ MAX_LABEL_CHARS = 80
 MAX_PHRASE_WORDS = 5
 MAX_QUOTED_CHARS = 60
 CACHE_TERMS = 1 << 12
+# A question is read by a search, by the insights before it and for its receipt.
+CACHE_TEXTS = 1 << 10
 
 _QUOTED = re.compile(
     rf"""
@@ -64,13 +66,30 @@ def extract_concepts(
     Hebrew construct pairs), then words, repeated ones first. Numbers, dates, ids and addresses
     are none.
     """
+    if not (tags or entities):
+        return _of_text(text[:MAX_READ_CHARS], expansions, limit)
+    return _extracted(text[:MAX_READ_CHARS], tags, entities, expansions, limit)
+
+
+@lru_cache(maxsize=CACHE_TEXTS)
+def _of_text(text: str, expansions: Expansions | None, limit: int) -> tuple[Concept, ...]:
+    return _extracted(text, (), (), expansions, limit)
+
+
+def _extracted(
+    text: str,
+    tags: Sequence[str],
+    entities: Sequence[str],
+    expansions: Expansions | None,
+    limit: int,
+) -> tuple[Concept, ...]:
     found: dict[str, Concept] = {}
     kinds: tuple[tuple[Sequence[str], NodeType], ...] = ((tags, "tag"), (entities, "entity"))
     for names, kind in kinds:
         for name in names[: 2 * limit]:
             _add(found, concept_key(name, expansions), name, kind)
     if len(found) < limit:
-        reader = _Reader(normalize(_with_line_ends(text[:MAX_READ_CHARS])), expansions)
+        reader = _Reader(normalize(_with_line_ends(text)), expansions)
         for step in (reader.quoted, reader.acronyms, reader.capitals, reader.phrases, reader.words):
             for key, label, node_type in step():
                 _add(found, key, label, node_type)

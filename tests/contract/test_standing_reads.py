@@ -12,6 +12,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import SORT_KEYS
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
+from rayapp.search.newest import NewestMemories
 from rayapp.storage.mongo.convert import to_document
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.indexes import ITEMS
@@ -53,7 +54,7 @@ async def test_the_same_memories_as_in_memory(database: MongoDatabase) -> None:
     await fake.insert_many(items)
     await database.collection(ITEMS).insert_many([to_document(item) for item in items])
     read = [
-        await CoreMemories(store, ContextSettings()).read(READ, NOW)
+        await CoreMemories(NewestMemories(store), ContextSettings()).read(READ, NOW)
         for store in (fake, MongoMemoryStore(database))
     ]
     shown = [[(one.section, one.item.memory_id) for one in found] for found in read]

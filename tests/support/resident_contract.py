@@ -18,6 +18,7 @@ from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search import resident
+from rayapp.search.newest import NewestMemories
 from rayapp.search.requests import SearchQuery
 from tests.support.jobs import FakeLauncher
 from tests.support.lifecycle_contract import a_promotion
@@ -36,6 +37,15 @@ TIERS = (Tier.WORKING, Tier.HISTORY, Tier.PATTERNS, Tier.MEMORY_BANK)
 STEPS = 60
 # Every fifth text is cut into passages, no two of which are equal.
 LONG = " ".join(f"On day {n} they spoke of garden {n * n}." for n in range(60))
+
+# What stands before a question, by what it is.
+STANDING = (
+    ItemFilter(always_inject=True),
+    ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=("home",)),
+    ItemFilter(instruction=True),
+    ItemFilter(tiers=(Tier.PATTERNS,)),
+)
+MOST_STANDING = 5
 
 Hits = list[tuple[MemoryItem, float]]
 # Claims and tries of the indexer are not what a search shows.
@@ -79,6 +89,15 @@ def same_hits(some: Sequence[Hits], others: Sequence[Hits]) -> None:
         assert [score for _, score in one] == pytest.approx(scores, abs=1e-6)
 
 
+async def standing(container: Container, views: resident.ResidentViews | None) -> list[Any]:
+    """What stands before a question, of the held view or, where that is None, of the store."""
+    newest = NewestMemories(container.stores.items, views)
+    now = container.clock.now()
+    wheres = [replace(where, now=now, valid_at=now) for where in STANDING]
+    found = await newest.of(MINE, wheres, MOST_STANDING)
+    return [[replace(item, index=INDEX) for item in items] for items in found]
+
+
 def counted(container: Container, kind: str) -> float:
     """Searches that a view, or the `index`, has answered."""
     metrics: Any = container.metrics
@@ -101,8 +120,11 @@ async def store(container: Container, rnd: random.Random, ids: list[str]) -> Non
     text = f"{rnd.choice(SUBJECTS)} {rnd.choice(FACTS)}, said {rnd.randrange(50)}"
     if rnd.random() < 0.2:
         text = f"{LONG} {text}."
+    if rnd.random() < 0.1:
+        text = f"Always answer in Hebrew when {text}."
     new = NewMemory(
         text=text,
+        always_inject=rnd.random() < 0.2,
         tags=("home",),
         importance=0.5,
         confidence=rnd.random(),
@@ -138,6 +160,7 @@ async def edit(container: Container, rnd: random.Random, ids: list[str]) -> None
             {"text": f"{rnd.choice(SUBJECTS)} {rnd.choice(FACTS)} since {rnd.randrange(99)}"},
             {"tags": ("home",)},
             {"importance": rnd.random()},
+            {"always_inject": rnd.random() < 0.5},
         )
     )
     await container.memories.edit(ME, rnd.choice(ids), MemoryEdit(**change))
@@ -223,6 +246,8 @@ class ResidentContract:
             write = rnd.choices(kinds, weights)[0] if ids else store
             await tried(write, container, rnd, ids)
             same_hits(await asked(container), await asked(await beside(container)))
+            stands = await standing(container, container.views)
+            assert stands == await standing(container, None)
         assert counted(container, "index") == 0.0
 
     async def test_what_is_stored_is_found_at_once_and_what_is_deleted_is_not(

@@ -37,11 +37,11 @@ from rayapp.graphs.rules.directives import side_of
 from rayapp.graphs.rules.question import context_type_of
 from rayapp.learning.insights import InsightsService
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.ports import MemoryStore
-from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
+from rayapp.search.newest import NewestMemories
 from rayapp.search.ports import STANDING, Receipt, Receipts, Shown
+from rayapp.search.priors import GraphsOnce
 from rayapp.search.requests import ConfidenceLabel, Floor, Hit, SearchAnswer, SearchQuery
 from rayapp.search.rules.diversification import interleave, least_sure
 from rayapp.search.rules.recipes import Texts
@@ -58,8 +58,8 @@ CHOSEN_FROM = 100
 class CoreMemories:
     """What is pinned, who the user is, what they prefer, and what has proven itself."""
 
-    def __init__(self, items: MemoryStore, settings: ContextSettings) -> None:
-        self._items = items
+    def __init__(self, newest: NewestMemories, settings: ContextSettings) -> None:
+        self._newest = newest
         self._most: dict[Section, int] = {
             "identity": settings.identity,
             "preference": settings.preferences,
@@ -71,28 +71,24 @@ class CoreMemories:
     async def read(
         self, scope: ReadScope, now: datetime, *, patterns: bool = True
     ) -> tuple[SectionItem, ...]:
-        """In the order of the block. What was replaced, archived or is over is not among it."""
+        """In the order of the block. What was replaced, archived or is over is not among it: of
+        the user's own, because nobody else's memory stands before their questions. What is read
+        does not follow from the places, which are given by worth and not by age."""
         most = self._most if patterns else {**self._most, "pattern": 0}
         # A pinned fact may stand among the facts about the user, so its page serves all sections.
         places, current = max(most.values()), ItemFilter(now=now, valid_at=now)
-        pages = await asyncio.gather(
-            self._newest(scope, replace(current, always_inject=True), places),
-            self._newest(scope, _tagged(current, pinned.IDENTITY_TAGS), most["identity"]),
-            self._newest(scope, _tagged(current, pinned.PREFERENCE_TAGS), most["preference"]),
-            self._newest(scope, replace(current, instruction=True), most["instruction"]),
-            self._newest(scope, replace(current, tiers=(Tier.PATTERNS,)), most["pattern"]),
-        )
-        return pinned.core_memories_of((item for page in pages for item in page), most)
-
-    async def _newest(
-        self, scope: ReadScope, where: ItemFilter, places: int
-    ) -> tuple[MemoryItem, ...]:
-        """Of the user's own: nobody else's memory stands before their questions. What is read does
-        not follow from the places, which are given by worth and not by age."""
-        if places < 1:
+        wheres: dict[Section, ItemFilter] = {
+            "always": replace(current, always_inject=True),
+            "identity": _tagged(current, pinned.IDENTITY_TAGS),
+            "preference": _tagged(current, pinned.PREFERENCE_TAGS),
+            "instruction": replace(current, instruction=True),
+            "pattern": replace(current, tiers=(Tier.PATTERNS,)),
+        }
+        wanted = [where for name, where in wheres.items() if name == "always" or most[name]]
+        if not places:
             return ()
-        page = await self._items.page(scope.own, where, ItemQuery(limit=max(places, CHOSEN_FROM)))
-        return tuple(page.items)
+        pages = await self._newest.of(scope, wanted, max(places, CHOSEN_FROM))
+        return pinned.core_memories_of((item for page in pages for item in page), most)
 
 
 def _tagged(current: ItemFilter, tags: tuple[str, ...]) -> ItemFilter:
@@ -265,7 +261,7 @@ class ContextService:
         self,
         search: SearchService,
         insights: InsightsService,
-        items: MemoryStore,
+        newest: NewestMemories,
         receipts: ContextReceipts,
         sessions: SessionStore,
         *,
@@ -276,14 +272,14 @@ class ContextService:
         self._commands = heard.commands
         self._search = search
         self._insights = insights
-        self._items = items
+        self._newest = newest
         self._receipts = receipts
         self._sessions = sessions
         self._texts = receipts.texts
         self._runtime = runtime
         self._settings = runtime.settings.context
         self._chain_depth = runtime.settings.models.chain_depth
-        self._standing = CoreMemories(items, self._settings)
+        self._standing = CoreMemories(newest, self._settings)
 
     async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
         """Everything about one question, within the deadline of the settings."""
@@ -383,16 +379,23 @@ class ContextService:
         trace: Trace,
     ) -> Found:
         deadline = Deadline(self._settings.timeout_s, self._runtime.clock.monotonic)
-        insights, standing, (search, sure) = await asyncio.gather(
-            self._ask_insights(scope, request, deadline, trace),
+        graphs = GraphsOnce(self._insights.graphs)
+        # In this order the search and what stands before it ask for changes with one command.
+        (search, sure), standing, insights = await asyncio.gather(
+            self._ask_search(scope, request, task, intents, deadline, trace, graphs),
             self._read_standing(scope, deadline, trace),
-            self._ask_search(scope, request, task, intents, deadline, trace),
+            self._ask_insights(scope, request, deadline, trace, graphs),
         )
         others = (*_listed(intents), *await self._others(scope, search, trace))
         return Found(insights=insights, standing=standing, search=search, others=others, sure=sure)
 
     async def _ask_insights(
-        self, scope: ReadScope, request: ContextRequest, deadline: Deadline, trace: Trace
+        self,
+        scope: ReadScope,
+        request: ContextRequest,
+        deadline: Deadline,
+        trace: Trace,
+        graphs: GraphsOnce,
     ) -> ContextInsights | None:
         asked = InsightsRequest(
             query=request.query,
@@ -403,7 +406,7 @@ class ContextService:
         found: ContextInsights | None = None
         async with trace.stage("insights", degrades="insights"):
             async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
-                found = await self._insights.insights(scope, asked)
+                found = await self._insights.insights(scope, asked, graphs)
         return found
 
     async def _read_standing(
@@ -424,6 +427,7 @@ class ContextService:
         intents: Intents,
         deadline: Deadline,
         trace: Trace,
+        graphs: GraphsOnce,
     ) -> tuple[SearchAnswer | None, ConfidenceLabel]:
         """One search, and one for each question of a message that holds several, with what the
         least sure of them is. Words of a document are looked for in documents, and elsewhere only
@@ -438,26 +442,33 @@ class ContextService:
         )
         if "documents" in intents.hints:
             books = replace(asked, tiers=(Tier.BOOKS,))
-            found = await self._searched(scope, books, deadline, trace)
+            found = await self._searched(scope, books, deadline, trace, graphs)
             if found is not None and found.hits:
                 return found, found.confidence
-        answers = await asyncio.gather(
+        if not intents.parts:
+            whole = await self._searched(scope, asked, deadline, trace, graphs)
+            return whole, whole.confidence if whole else "low"
+        whole, *parts = await asyncio.gather(
             *(
-                self._searched(scope, replace(asked, query=one), deadline, trace)
+                self._searched(scope, replace(asked, query=one), deadline, trace, graphs)
                 for one in (asked.query, *intents.parts)
             )
         )
-        whole, *parts = answers
         if whole is None:
             return None, "low"
         found_parts = [one for one in parts if one is not None]
         if len(found_parts) < len(parts):
             return whole, "low"
-        joined = interleave(whole, found_parts, task.limit) if parts else whole
+        joined = interleave(whole, found_parts, task.limit)
         return joined, least_sure([whole, *found_parts])
 
     async def _searched(
-        self, scope: ReadScope, asked: SearchQuery, deadline: Deadline, trace: Trace
+        self,
+        scope: ReadScope,
+        asked: SearchQuery,
+        deadline: Deadline,
+        trace: Trace,
+        graphs: GraphsOnce | None = None,
     ) -> SearchAnswer | None:
         """The one search, without a receipt: ours says what the block shows."""
         found: SearchAnswer | None = None
@@ -465,7 +476,7 @@ class ContextService:
             left = deadline.limit(self._settings.timeout_s)
             async with asyncio.timeout(left):
                 found = await self._search.search(
-                    scope, replace(asked, timeout_s=left * SEARCH_SHARE, receipt=False)
+                    scope, replace(asked, timeout_s=left * SEARCH_SHARE, receipt=False), graphs
                 )
         return found
 
@@ -480,10 +491,9 @@ class ContextService:
             return ()
         now = self._runtime.clock.now()
         where = ItemFilter(tiers=CORE_TIERS, now=now, valid_at=now)
-        newest: Sequence[MemoryItem] = ()
+        newest: list[MemoryItem] = []
         async with trace.stage("recent", degrades="recent"), asyncio.timeout(AFTER_S):
-            query = ItemQuery(limit=max(most, small + 1))
-            newest = (await self._items.page(scope.own, where, query)).items
+            (newest,) = await self._newest.of(scope, [where], max(most, small + 1))
         if len(newest) <= small:
             return tuple(newest)
         return () if has_hits else tuple(newest[:most])

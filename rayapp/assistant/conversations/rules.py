@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from rayapp.assistant.tools.rules.definitions import own_name
@@ -162,6 +163,8 @@ SHINGLE = 3
 HEX_DIGITS = 8
 # Fingerprints of one text; a memory of 100,000 characters must not fill a session alone.
 MAX_PER_TEXT = 400
+# Texts that one process remembers: the same memories are put before an assistant again and again.
+CACHE_TEXTS = 1 << 10
 
 _WORD = re.compile(r"[^\W_]+(?:['\"][^\W_]+)*")
 _SENTENCE = re.compile(r"[.!?…\n;]*+(?:[^.!?…\n;]++(?:[.!?…;]++|\n++|\Z)|\Z)")
@@ -199,13 +202,18 @@ def fingerprints_of(texts: Iterable[str]) -> tuple[str, ...]:
     """Fingerprints of injected texts, each once, in their order."""
     found: dict[str, None] = {}
     for text in texts:
-        taken: dict[str, None] = {}
-        for sentence in _sentences(text):
-            taken |= dict.fromkeys(_prints(_words(sentence)))
-            if len(taken) >= MAX_PER_TEXT:
-                break
-        found |= dict.fromkeys(list(taken)[:MAX_PER_TEXT])
+        found |= dict.fromkeys(_fingerprints(text))
     return tuple(found)
+
+
+@lru_cache(maxsize=CACHE_TEXTS)
+def _fingerprints(text: str) -> tuple[str, ...]:
+    taken: dict[str, None] = {}
+    for sentence in _sentences(text):
+        taken |= dict.fromkeys(_prints(_words(sentence)))
+        if len(taken) >= MAX_PER_TEXT:
+            break
+    return tuple(taken)[:MAX_PER_TEXT]
 
 
 def already_known(text: str, fingerprints: Collection[str]) -> bool:

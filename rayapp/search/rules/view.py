@@ -41,7 +41,7 @@ _ID, _SCORE = itemgetter(0), itemgetter(1)  # of a scored point
 COLUMNS = frozenset(
     {
         *("tiers", "statuses", "now", "valid_at", "include_superseded"),
-        *("attached_to", "include_attached"),
+        *("attached_to", "include_attached", "always_inject", "instruction"),
     }
 )
 
@@ -112,6 +112,8 @@ class _Part:
         self.valid_to = np.array([_seconds(item.valid_to, np.inf) for item in items])
         self.superseded = np.array([item.superseded_by is not None for item in items], np.bool_)
         self.attached = np.array([item.attached_to is not None for item in items], np.bool_)
+        self.pinned = np.array([item.always_inject for item in items], np.bool_)
+        self.instructs = np.array([item.instruction is not None for item in items], np.bool_)
         self.postings = _postings(*words)
         self.text_bytes = sum(2 * len(item.text) + ITEM_BYTES for item in items)
 
@@ -141,6 +143,10 @@ class _Part:
             ok &= ~self.superseded
         if not where.include_attached and self.attached.any():
             ok &= ~self.attached | self._attached_to(where.attached_to)
+        if where.always_inject is not None:
+            ok &= self.pinned == where.always_inject
+        if where.instruction is not None:
+            ok &= self.instructs == where.instruction
         if not _by_columns(where):
             there = np.flatnonzero(ok)
             wanted = {id(item) for item in kept((self.items[at] for at in there), where)}
@@ -271,6 +277,8 @@ class UserView:
             part.valid_to[at] = _seconds(item.valid_to, np.inf)
             part.superseded[at] = item.superseded_by is not None
             part.attached[at] = item.attached_to is not None
+            part.pinned[at] = item.always_inject
+            part.instructs[at] = item.instruction is not None
 
     def drop(self, point_ids: Iterable[str]) -> None:
         self.changed += 1
@@ -283,6 +291,14 @@ class UserView:
         """Those of them that are held."""
         places = (self._places.get(point_id) for point_id in point_ids)
         return [place[0].items[place[1]] for place in places if place is not None]
+
+    def kept(self, where: ItemFilter) -> list[MemoryItem]:
+        """Those that the filter keeps, in no order."""
+        return [
+            part.items[at]
+            for part in self._parts
+            for at in np.flatnonzero(part.fitting(where)).tolist()
+        ]
 
     def scan(
         self,

@@ -16,7 +16,7 @@ from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import MongoDatabase, changed, listed, updated
+from rayapp.storage.mongo.database import FAST, Collection, MongoDatabase, changed, listed, updated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.predicates import due, in_seconds, later, mine, own, younger
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
@@ -258,6 +258,8 @@ class MongoSessionStore:
 
     def __init__(self, database: MongoDatabase, keep: timedelta) -> None:
         self._rows = database.collection(indexes.SESSIONS)
+        # As receipts, which it names: no turn is lost with it.
+        self._hints = self._rows.with_options(write_concern=FAST)
         self._keep = keep
 
     async def get(self, scope: ReadScope, conversation_id: str) -> ports.Session | None:
@@ -276,7 +278,7 @@ class MongoSessionStore:
             "receipt_id": {"$literal": context.receipt_id},
             **self._times(context.at),
         }
-        await self._change(scope, context.conversation_id, [{"$set": change}])
+        await self._change(scope, context.conversation_id, [{"$set": change}], self._hints)
 
     async def add_turn(
         self, scope: WriteScope, conversation_id: str, turn: ports.TurnRecord
@@ -367,13 +369,18 @@ class MongoSessionStore:
         return {"updated_at": utc(at), "expires_at": ends}
 
     async def _change(
-        self, scope: WriteScope, conversation_id: str, update: list[Document]
+        self,
+        scope: WriteScope,
+        conversation_id: str,
+        update: list[Document],
+        rows: Collection | None = None,
     ) -> Document:
+        rows = self._rows if rows is None else rows
         where = {**own(scope), "conversation_id": conversation_id}
         for _ in range(TRIES):
             try:
                 with translated(passing=DuplicateKeyError):
-                    doc = await self._rows.find_one_and_update(
+                    doc = await rows.find_one_and_update(
                         where,
                         update,
                         {"refinements": 1},

@@ -44,6 +44,15 @@ async def test_a_receipt_is_read_before_its_time_has_come() -> None:
     assert world.slept == []
 
 
+async def test_who_reads_theirs_does_not_wait_for_those_of_others() -> None:
+    world = World()
+    await world.receipts.put(a_receipt(receipt_id="r"))
+    assert await world.receipts.latest(ReadScope("noa"), "c", 10) == []
+    assert world.behind.calls == ["latest"]
+    assert await world.receipts.questions(ME, "c", 10)
+    assert world.behind.calls == ["latest", "put_many", "questions"]
+
+
 async def test_receipts_of_one_window_are_one_write() -> None:
     world = World(window_s=0.01)
     for name in ("a", "b", "c"):

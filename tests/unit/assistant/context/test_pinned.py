@@ -10,6 +10,7 @@ from rayapp.core.settings.model import ContextSettings
 from rayapp.memory.item import MemoryItem, Quality
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
+from rayapp.search.newest import NewestMemories
 from tests.support.builders import STORED_AT, an_item
 from tests.support.clock import FakeClock
 from tests.support.stores import InMemoryMemoryStore
@@ -29,7 +30,7 @@ class TemplateLibrary:
 
     def __init__(self) -> None:
         self.items = InMemoryMemoryStore(FakeClock())
-        self.standing = CoreMemories(self.items, ContextSettings())
+        self.standing = CoreMemories(NewestMemories(self.items), ContextSettings())
         self.kept = 0
 
     async def keep(self, worth: float = 0.5, **kind: Any) -> MemoryItem:

@@ -143,8 +143,8 @@ async def test_nothing_found_shows_the_newest() -> None:
     service.items.inner.text_search = _no_hits
     request_search = service.services.search.search
 
-    async def nothing(scope: ReadScope, query: Any) -> Any:
-        return replace(await request_search(scope, query), hits=())
+    async def nothing(scope: ReadScope, *asked: Any) -> Any:
+        return replace(await request_search(scope, *asked), hits=())
 
     service.services.search.search = nothing  # type: ignore[method-assign]
     found = await prefetch(service, "zzz")
