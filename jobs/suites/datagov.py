@@ -108,9 +108,7 @@ def leaks(question: Question, hits: Sequence[HitView], floor_text: str) -> bool:
 class DatagovSuite(ServiceSuite[DatagovSet]):
     """Runs all parts through the public API as a user who has no memory."""
 
-    @property
-    def _user_id(self) -> str:
-        return f"eval-datagov-{self.options.run_id}"
+    name = "datagov"
 
     async def run(self) -> DatagovRun:
         """Raises RayappError: the service is away, refuses the caller or has no catalogue."""

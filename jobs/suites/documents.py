@@ -191,9 +191,7 @@ def pages_of(book: Book, start: int, length: int) -> set[tuple[str, int]]:
 class DocumentsSuite(ServiceSuite[DocumentSet]):
     """Uploads the books as one user and asks all of them."""
 
-    @property
-    def _user_id(self) -> str:
-        return f"eval-{NAME}-{self.options.run_id}"
+    name = NAME
 
     async def run(self) -> SuiteRun:
         """Raises RayappError: the service is away, refuses the caller or cannot take a book in."""

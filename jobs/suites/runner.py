@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from jobs.suites.bm25 import PlainBm25
 from jobs.suites.searched import Searched
@@ -97,6 +97,12 @@ class ServiceSuite(Generic[LoadedT]):
     options: RunOptions
     progress: Progress
     limit_questions: int | None = field(default=None, kw_only=True)
+    name: ClassVar[str]
+
+    @property
+    def _user_id(self) -> str:
+        """A user of this run alone."""
+        return f"eval-{self.name}-{self.options.run_id}"
 
 
 def user_of(suite: Suite, corpus: Corpus, run_id: str) -> str:

@@ -256,12 +256,17 @@ def _check_members(members: Sequence[zipfile.ZipInfo], max_bytes: int) -> None:
         )
     if any(one.flag_bits & ENCRYPTED for one in members):
         raise BadArchive("The archive is encrypted; send it as the export made it.")
+    check_unpacked(members, max_bytes, MAX_MANIFEST_BYTES)
+
+
+def check_unpacked(members: Sequence[zipfile.ZipInfo], max_bytes: int, spare_bytes: int) -> None:
+    """`spare_bytes`: what a small zip may unpack to, however well it is packed."""
     total = sum(one.file_size for one in members)
     packed = sum(one.compress_size for one in members)
-    if total > max_bytes or total > MAX_RATIO * packed + MAX_MANIFEST_BYTES:
+    if total > max_bytes or total > MAX_RATIO * packed + spare_bytes:
         raise BadArchive(
-            f"The archive says that it unpacks to {total:,} bytes, which is too much for its size "
-            f"or above {max_bytes:,} (backup.max_unpacked_bytes); export less at a time."
+            f"The zip says that it unpacks to {total:,} bytes, which is too much for its size or "
+            f"above {max_bytes:,} (backup.max_unpacked_bytes); send less at a time."
         )
 
 

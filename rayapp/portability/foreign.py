@@ -17,13 +17,12 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.scope import WriteScope
-from rayapp.portability.archive import BROKEN, ENCRYPTED, Archive, PartSum
+from rayapp.portability.archive import BROKEN, ENCRYPTED, Archive, PartSum, check_unpacked
 from rayapp.portability.imports import ImportService
 from rayapp.portability.ports import ImportReport, ImportRequest
 from rayapp.portability.rules.archive import (
     FORMAT,
     MAX_LINE_BYTES,
-    MAX_RATIO,
     VERSION,
     BadArchive,
     Manifest,
@@ -158,13 +157,7 @@ def _check(found: zipfile.ZipFile, max_bytes: int) -> None:
             raise BadArchive("The zip is encrypted; send it without a password.")
     if len({one.filename for one in members}) < len(members):
         raise BadArchive("The zip holds a file twice; send it as it was exported.")
-    total = sum(one.file_size for one in members)
-    packed = sum(one.compress_size for one in members)
-    if total > max_bytes or total > MAX_RATIO * packed + SPARE_BYTES:
-        raise BadArchive(
-            f"The zip says that it unpacks to {total:,} bytes, which is too much for its size or "
-            f"above {max_bytes:,} (backup.max_unpacked_bytes); send less at a time."
-        )
+    check_unpacked(members, max_bytes, SPARE_BYTES)
 
 
 def _changed(member: zipfile.ZipInfo) -> datetime | None:

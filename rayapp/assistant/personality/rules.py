@@ -354,65 +354,96 @@ _SWITCHES: Mapping[str, tuple[str, str]] = {
     "step_by_step": ("explain step by step", "הסבר צעד אחר צעד"),
 }
 
-ENGLISH = Wording(
-    opening="You are {name}.",
-    opening_role="You are {name}, {role}.",
-    expertise="You know about: {}.",
-    style="Style: {}.",
-    traits="Traits: {}.",
-    default_style="balanced answers",
-    words={key: both[0] for key, both in _WORDS.items()},
-    switches={key: both[0] for key, both in _SWITCHES.items()},
-    sentences={
-        ("show_reasoning", "True"): "Show your reasoning within <think>…</think> when it helps.",
-        ("citation_style", "always_cite"): "Name the memory that each statement rests on.",
-        ("citation_style", "cite_patterns"): "Name the memory when you use a proven pattern.",
-        ("clarification", "ask_questions"): "Ask when a request can be read in two ways.",
-        ("clarification", "make_assumptions"): "Do not ask back: assume, and say what you assume.",
-        ("prioritize", "accuracy"): "Being right matters more than being quick.",
-        ("prioritize", "speed"): "Being quick matters more than being complete.",
-        ("priority", "always_reference"): "Look at what memory holds before every answer.",
-        ("priority", "when_relevant"): "Use memory where it bears on the question.",
-        ("priority", "recent"): "Of what memory holds, prefer the newest.",
-        ("priority", "balanced"): "Use memory where it bears on the question.",
-        ("priority", "patterns"): "Look first for what has worked before.",
-        ("pattern_trust", "heavily_favor"): "Prefer what has worked before.",
-        ("pattern_trust", "high"): "Prefer what has worked before.",
-        ("pattern_trust", "low"): "Do not take what worked before for what works now.",
-        ("historical_context", "reference_past"): "Refer to earlier conversations.",
-        ("historical_context", "current_only"): "Stay within the present conversation.",
-    },
-)
+_PHRASES: Mapping[str, tuple[str, str]] = {
+    "opening": ("You are {name}.", "אתה {name}."),
+    "opening_role": ("You are {name}, {role}.", "אתה {name}, {role}."),
+    "expertise": ("You know about: {}.", "תחומי הידע שלך: {}."),
+    "style": ("Style: {}.", "סגנון: {}."),
+    "traits": ("Traits: {}.", "תכונות: {}."),
+    "default_style": ("balanced answers", "תשובות מאוזנות"),
+}
+_SENTENCES: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("show_reasoning", "True"): (
+        "Show your reasoning within <think>…</think> when it helps.",
+        "הצג את דרך החשיבה בתוך <think>…</think> כשזה מועיל.",
+    ),
+    ("citation_style", "always_cite"): (
+        "Name the memory that each statement rests on.",
+        "ציין על איזה זיכרון נשענת כל קביעה.",
+    ),
+    ("citation_style", "cite_patterns"): (
+        "Name the memory when you use a proven pattern.",
+        "ציין את הזיכרון כשאתה נשען על דפוס מוכח.",
+    ),
+    ("clarification", "ask_questions"): (
+        "Ask when a request can be read in two ways.",
+        "שאל כשאפשר להבין את הבקשה בשתי דרכים.",
+    ),
+    ("clarification", "make_assumptions"): (
+        "Do not ask back: assume, and say what you assume.",
+        "אל תשאל בחזרה: הנח, ואמור מה הנחת.",
+    ),
+    ("prioritize", "accuracy"): (
+        "Being right matters more than being quick.",
+        "דיוק חשוב ממהירות.",
+    ),
+    ("prioritize", "speed"): (
+        "Being quick matters more than being complete.",
+        "מהירות חשובה משלמות.",
+    ),
+    ("priority", "always_reference"): (
+        "Look at what memory holds before every answer.",
+        "בדוק מה יש בזיכרון לפני כל תשובה.",
+    ),
+    ("priority", "when_relevant"): (
+        "Use memory where it bears on the question.",
+        "השתמש בזיכרון כשהוא נוגע לשאלה.",
+    ),
+    ("priority", "recent"): (
+        "Of what memory holds, prefer the newest.",
+        "מתוך הזיכרון, העדף את החדש ביותר.",
+    ),
+    ("priority", "balanced"): (
+        "Use memory where it bears on the question.",
+        "השתמש בזיכרון כשהוא נוגע לשאלה.",
+    ),
+    ("priority", "patterns"): (
+        "Look first for what has worked before.",
+        "חפש קודם מה כבר הצליח.",
+    ),
+    ("pattern_trust", "heavily_favor"): (
+        "Prefer what has worked before.",
+        "העדף את מה שכבר הצליח.",
+    ),
+    ("pattern_trust", "high"): (
+        "Prefer what has worked before.",
+        "העדף את מה שכבר הצליח.",
+    ),
+    ("pattern_trust", "low"): (
+        "Do not take what worked before for what works now.",
+        "אל תניח שמה שהצליח בעבר יצליח גם עכשיו.",
+    ),
+    ("historical_context", "reference_past"): (
+        "Refer to earlier conversations.",
+        "התייחס לשיחות קודמות.",
+    ),
+    ("historical_context", "current_only"): (
+        "Stay within the present conversation.",
+        "הישאר בשיחה הנוכחית.",
+    ),
+}
 
-HEBREW = Wording(
-    opening="אתה {name}.",
-    opening_role="אתה {name}, {role}.",
-    expertise="תחומי הידע שלך: {}.",
-    style="סגנון: {}.",
-    traits="תכונות: {}.",
-    default_style="תשובות מאוזנות",
-    words={key: both[1] for key, both in _WORDS.items()},
-    switches={key: both[1] for key, both in _SWITCHES.items()},
-    sentences={
-        ("show_reasoning", "True"): "הצג את דרך החשיבה בתוך <think>…</think> כשזה מועיל.",
-        ("citation_style", "always_cite"): "ציין על איזה זיכרון נשענת כל קביעה.",
-        ("citation_style", "cite_patterns"): "ציין את הזיכרון כשאתה נשען על דפוס מוכח.",
-        ("clarification", "ask_questions"): "שאל כשאפשר להבין את הבקשה בשתי דרכים.",
-        ("clarification", "make_assumptions"): "אל תשאל בחזרה: הנח, ואמור מה הנחת.",
-        ("prioritize", "accuracy"): "דיוק חשוב ממהירות.",
-        ("prioritize", "speed"): "מהירות חשובה משלמות.",
-        ("priority", "always_reference"): "בדוק מה יש בזיכרון לפני כל תשובה.",
-        ("priority", "when_relevant"): "השתמש בזיכרון כשהוא נוגע לשאלה.",
-        ("priority", "recent"): "מתוך הזיכרון, העדף את החדש ביותר.",
-        ("priority", "balanced"): "השתמש בזיכרון כשהוא נוגע לשאלה.",
-        ("priority", "patterns"): "חפש קודם מה כבר הצליח.",
-        ("pattern_trust", "heavily_favor"): "העדף את מה שכבר הצליח.",
-        ("pattern_trust", "high"): "העדף את מה שכבר הצליח.",
-        ("pattern_trust", "low"): "אל תניח שמה שהצליח בעבר יצליח גם עכשיו.",
-        ("historical_context", "reference_past"): "התייחס לשיחות קודמות.",
-        ("historical_context", "current_only"): "הישאר בשיחה הנוכחית.",
-    },
-)
+
+def _wording(side: Literal[0, 1]) -> Wording:
+    return Wording(
+        **{name: both[side] for name, both in _PHRASES.items()},
+        words={key: both[side] for key, both in _WORDS.items()},
+        switches={key: both[side] for key, both in _SWITCHES.items()},
+        sentences={key: both[side] for key, both in _SENTENCES.items()},
+    )
+
+
+ENGLISH, HEBREW = _wording(0), _wording(1)
 
 WORDINGS: Mapping[PromptLang, Wording] = {"en": ENGLISH, "he": HEBREW}
 

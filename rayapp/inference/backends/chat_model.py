@@ -34,14 +34,7 @@ class HttpChatModel:
         self._model = model
         # Endpoints that refuse `response_format` do so for every request: ask without it then.
         self._json_mode = True
-        self._server = JsonServer(
-            base_url,
-            api_key=api_key,
-            timeout_s=LONGEST_WAIT_S,
-            down=ModelDown,
-            setting="models",
-            address=ADDRESS,
-        )
+        self._server = _server(base_url, api_key, LONGEST_WAIT_S)
 
     @property
     def model(self) -> str:
@@ -102,21 +95,25 @@ class HttpChatModel:
         )
 
 
+def _server(base_url: str, api_key: str, timeout_s: float, *, quotes: bool = False) -> JsonServer:
+    return JsonServer(
+        base_url,
+        api_key=api_key,
+        timeout_s=timeout_s,
+        down=ModelDown,
+        setting="models",
+        address=ADDRESS,
+        quotes=quotes,
+    )
+
+
 class ChatEndpoint:
     """The same endpoint for chat programs: what they ask goes there as it is, and comes back so."""
 
     def __init__(self, base_url: str, *, model: str, api_key: str, timeout_s: float) -> None:
         """`model`: for whoever names none. `timeout_s` bounds each wait for bytes."""
         self.model = model
-        self._server = JsonServer(
-            base_url,
-            api_key=api_key,
-            timeout_s=timeout_s,
-            down=ModelDown,
-            setting="models",
-            address=ADDRESS,
-            quotes=True,
-        )
+        self._server = _server(base_url, api_key, timeout_s, quotes=True)
 
     async def ask(self, body: dict[str, Any]) -> dict[str, Any]:
         """A whole answer. Raises as `JsonServer.post`."""

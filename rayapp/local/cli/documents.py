@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
@@ -124,9 +124,7 @@ def publish(
 ) -> None:
     """Make books of what is attached to a conversation."""
     with client_of(data_dir, user, api_key_file) as client:
-        for book_id in book_ids:
-            done = client.publish_book(book_id)
-            console.print(f"{book_id}: {done.message}", soft_wrap=True)
+        _each(book_ids, lambda book_id: client.publish_book(book_id).message)
 
 
 @documents.command()
@@ -138,9 +136,15 @@ def delete(
 ) -> None:
     """Take documents away, with all their passages."""
     with client_of(data_dir, user, api_key_file) as client:
-        for book_id in book_ids:
-            gone = client.delete_book(book_id)
-            console.print(f"{book_id}: deleted, {gone.deleted_chunks} passages.", soft_wrap=True)
+        _each(
+            book_ids,
+            lambda book_id: f"deleted, {client.delete_book(book_id).deleted_chunks} passages.",
+        )
+
+
+def _each(book_ids: list[str], done: Callable[[str], str]) -> None:
+    for book_id in book_ids:
+        console.print(f"{book_id}: {done(book_id)}", soft_wrap=True)
 
 
 def _place(book: dict[str, Any]) -> str:
