@@ -38,15 +38,7 @@ from rayapp.portability.rules.kinds import Format
 ZIP_LEVEL = 1
 ENCRYPTED = 0x1
 # What reading a zip raises that is none, or was cut or changed.
-BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    OSError,
-    EOFError,
-    RuntimeError,
-    ValueError,
-)
+BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError, ValueError)
 
 
 class _Sink(io.RawIOBase):

@@ -125,11 +125,7 @@ class SearchService:
         return find_recipe(self.texts.recipes, name or self.runtime.settings.search.recipe)
 
     async def gather(
-        self,
-        prepared: Prepared,
-        deadline: Deadline,
-        trace: Trace,
-        graphs: GraphsOnce | None = None,
+        self, prepared: Prepared, deadline: Deadline, trace: Trace, graphs: GraphsOnce | None = None
     ) -> Gathered:
         """Candidates of all retrievers; the graphs are read while the question is embedded."""
         priors = PriorsRead(

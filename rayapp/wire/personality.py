@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rayapp.wire.bases import (
-    Absent,
-    Answer,
-    Flag,
-    Keyed,
-    Lenient,
-    Success,
-    Written,
-    optional,
-    path,
-)
+from rayapp.wire.bases import Absent, Answer, Flag, Keyed, Lenient, Success, Written, optional, path
 
 if TYPE_CHECKING:
     from rayapp.assistant.personality.rules import Template

@@ -60,15 +60,7 @@ from tests.bench.peer_protocol import Part, Plan, Shape, rows_of, speed_part
 from tests.bench.peer_report import SPEED
 from tests.bench.peer_speed_report import Idle, Slice
 from tests.bench.peer_systems import ON_QDRANT, Embedder
-from tests.bench.peers import (
-    JOB,
-    LOG_TAIL,
-    REPOSITORY,
-    SEARCH_LIMIT,
-    Bench,
-    model_folder,
-    quiet,
-)
+from tests.bench.peers import JOB, LOG_TAIL, REPOSITORY, SEARCH_LIMIT, Bench, model_folder, quiet
 from tests.bench.processes import MIB, stack_processes
 from tests.bench.wire import Call, Connection, Drive, Driven, drive
 from tests.support.ports import free_port

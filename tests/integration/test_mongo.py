@@ -110,12 +110,7 @@ ITEM_KEYS = {
     "user_pinned": {"user_id": 1, "always_inject": 1, "status": 1},
     "tier_expiry": {"tier": 1, "expires_at": 1},
     "sync_due": {"index.sync_state": 1, "index.next_attempt_at": 1},
-    "user_waiting": {
-        "user_id": 1,
-        "stored_at": 1,
-        "source.chunk_id": 1,
-        "index.vector_hash": 1,
-    },
+    "user_waiting": {"user_id": 1, "stored_at": 1, "source.chunk_id": 1, "index.vector_hash": 1},
     "pending_by_user": {"index.sync_state": 1, "user_id": 1, "index.next_attempt_at": 1},
     "pending_since": {"index.sync_state": 1, "index.pending_since": 1},
     "failed_by_user": {"index.sync_state": 1, "user_id": 1},

@@ -20,14 +20,7 @@ from rayapp.api.responses import JSON, EventStream, file_form, raises, raises_co
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.jobs import EVENT_STREAM, RETRY_MS, STREAM_HEADERS, sse_event
 from rayapp.api.routes.memories import check_query
-from rayapp.core.errors import (
-    Conflict,
-    InvalidInput,
-    NotFound,
-    Overloaded,
-    RayappError,
-    TooLarge,
-)
+from rayapp.core.errors import Conflict, InvalidInput, NotFound, Overloaded, RayappError, TooLarge
 from rayapp.documents.ports import OPEN, Book, BookQuery
 from rayapp.documents.service import Duplicate
 from rayapp.memory.scope import ItemFilter

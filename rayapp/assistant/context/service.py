@@ -371,12 +371,7 @@ class ContextService:
         )
 
     async def _gather(
-        self,
-        scope: ReadScope,
-        request: ContextRequest,
-        task: Task,
-        intents: Intents,
-        trace: Trace,
+        self, scope: ReadScope, request: ContextRequest, task: Task, intents: Intents, trace: Trace
     ) -> Found:
         deadline = Deadline(self._settings.timeout_s, self._runtime.clock.monotonic)
         graphs = GraphsOnce(self._insights.graphs)

@@ -407,18 +407,12 @@ _SENTENCES: Mapping[tuple[str, str], tuple[str, str]] = {
         "Use memory where it bears on the question.",
         "השתמש בזיכרון כשהוא נוגע לשאלה.",
     ),
-    ("priority", "patterns"): (
-        "Look first for what has worked before.",
-        "חפש קודם מה כבר הצליח.",
-    ),
+    ("priority", "patterns"): ("Look first for what has worked before.", "חפש קודם מה כבר הצליח."),
     ("pattern_trust", "heavily_favor"): (
         "Prefer what has worked before.",
         "העדף את מה שכבר הצליח.",
     ),
-    ("pattern_trust", "high"): (
-        "Prefer what has worked before.",
-        "העדף את מה שכבר הצליח.",
-    ),
+    ("pattern_trust", "high"): ("Prefer what has worked before.", "העדף את מה שכבר הצליח."),
     ("pattern_trust", "low"): (
         "Do not take what worked before for what works now.",
         "אל תניח שמה שהצליח בעבר יצליח גם עכשיו.",

@@ -13,14 +13,7 @@ import numpy as np
 
 from rayapp.core.errors import BadVector, Conflict, InvalidInput, SchemaMismatch
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
-from rayapp.index.records import (
-    IndexPoint,
-    Page,
-    PayloadUpdate,
-    PointCopy,
-    StoredPoint,
-    SubQuery,
-)
+from rayapp.index.records import IndexPoint, Page, PayloadUpdate, PointCopy, StoredPoint, SubQuery
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.rules.filtering import flag_names, headings_of, pages_of
 

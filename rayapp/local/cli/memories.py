@@ -82,9 +82,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search the memories of a user."""
-    from rayapp.local.demo.table import (
-        hit_table,  # it loads numpy, which `up` and `down` do not need
-    )
+    from rayapp.local.demo.table import hit_table  # numpy, which `up` does not need
 
     with client_of(data_dir, user, api_key_file) as client:
         reply = client.search(query, limit=limit, tiers=tier or None)

@@ -167,11 +167,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection("kg_edges", Kind.GRAPHS, ("source", "target", "relation"), graphs.ContentEdge),
     Collection("kg_routing", Kind.GRAPHS, ("concept",), graphs.RoutingRow, sparse=True),
     Collection(
-        "kg_actions",
-        Kind.GRAPHS,
-        ("context_type", "action", "tier"),
-        graphs.ActionRow,
-        sparse=True,
+        "kg_actions", Kind.GRAPHS, ("context_type", "action", "tier"), graphs.ActionRow, sparse=True
     ),
     Collection("known_solutions", Kind.GRAPHS, ("problem_hash", "memory_id"), graphs.KnownSolution),
     Collection(

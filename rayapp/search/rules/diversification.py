@@ -111,11 +111,7 @@ def collapse(
 
 
 def _same(
-    face: _Face,
-    item: MemoryItem,
-    words: _Words,
-    similarity: float,
-    may_collapse: MayCollapse,
+    face: _Face, item: MemoryItem, words: _Words, similarity: float, may_collapse: MayCollapse
 ) -> bool:
     together = face.words.count + words.count
     apart = (face.words.bits ^ words.bits).bit_count()  # words of one alone, at least

@@ -15,14 +15,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from rayapp.core.errors import DuplicateMemory, NotFound, RayappError, StoreDown, VersionConflict
 from rayapp.memory import requests
-from rayapp.memory.item import (
-    MOST_ALSO,
-    MemoryItem,
-    MemoryVersion,
-    Status,
-    SyncState,
-    point_id_of,
-)
+from rayapp.memory.item import MOST_ALSO, MemoryItem, MemoryVersion, Status, SyncState, point_id_of
 from rayapp.memory.ports import InsertResult, Page, TierCount
 from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import MANUAL_SOURCE, is_followed
@@ -366,8 +359,7 @@ class ItemWrites:
         with translated():
             await self._changes.note([(scope.user_id, point_id_of(scope.user_id, memory_id))])
             done = await self._items.update_one(
-                {**own(scope), "memory_id": memory_id, **NOT_DELETED},
-                [{"$set": change}],
+                {**own(scope), "memory_id": memory_id, **NOT_DELETED}, [{"$set": change}]
             )
         if not done.matched_count:
             raise _gone(memory_id)

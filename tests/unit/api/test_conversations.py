@@ -377,9 +377,7 @@ async def test_an_answer_anew_of_a_turn_that_another_one_had_said_is_a_memory(
         assert "Eilat" not in (await world.services.memories.get(ADMIN, shared[0])).text
 
 
-async def test_a_fact_that_two_conversations_told_stays_with_the_other_one(
-    world: Harness,
-) -> None:
+async def test_a_fact_that_two_conversations_told_stays_with_the_other_one(world: Harness) -> None:
     async def told(conversation: str | None) -> str:
         new = NewMemory(
             text="Dana is allergic to nuts", source=Source(conversation_id=conversation)

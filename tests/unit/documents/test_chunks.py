@@ -7,14 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rayapp.documents.records import Block, BlockKind
-from rayapp.documents.rules.chunks import (
-    LONGEST,
-    SECTION_CHARS,
-    SHORTEST,
-    TARGET,
-    Chunk,
-    chunks_of,
-)
+from rayapp.documents.rules.chunks import LONGEST, SECTION_CHARS, SHORTEST, TARGET, Chunk, chunks_of
 from rayapp.inference.rules import estimate_tokens
 from tests.support.examples import examples
 

@@ -17,14 +17,7 @@ from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import WriteScope
 from rayapp.portability.archive import open_zip
 from rayapp.portability.ports import ImportRequest
-from rayapp.portability.rules.archive import (
-    FORMAT,
-    MANIFEST,
-    SUFFIX,
-    BadArchive,
-    of_line,
-    to_line,
-)
+from rayapp.portability.rules.archive import FORMAT, MANIFEST, SUFFIX, BadArchive, of_line, to_line
 from rayapp.portability.rules.kinds import Merge
 from rayapp.storage.mongo import convert
 from tests.support.archive_world import ArchiveWorld, ask, settings_in

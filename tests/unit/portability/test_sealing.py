@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from rayapp.portability.encryption import BackupKeys, new_key
 from rayapp.portability.rules.archive import BadArchive
-from rayapp.portability.sealing import (
-    LENGTH_BYTES,
-    UserKeys,
-    new_user_key,
-    open_rows,
-    seal_rows,
-)
+from rayapp.portability.sealing import LENGTH_BYTES, UserKeys, new_user_key, open_rows, seal_rows
 from rayapp.storage.backup_files import FolderBackups
 from tests.support.examples import examples
 from tests.support.stores.user_keys import InMemoryUserKeys

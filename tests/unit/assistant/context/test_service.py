@@ -82,8 +82,7 @@ async def test_positions_are_those_of_the_receipt(service: Harness) -> None:
     assert receipt.concepts
     assert len(await service.receipts.latest(READ, "c", 10)) == 1
     answer = await service.services.outcomes.record(
-        ME,
-        OutcomeRequest(outcome=Outcome.WORKED, receipt_id=found.receipt_id, positions=(5,)),
+        ME, OutcomeRequest(outcome=Outcome.WORKED, receipt_id=found.receipt_id, positions=(5,))
     )
     assert [one.memory_id for one in answer.updated] == ["boiler"]
 

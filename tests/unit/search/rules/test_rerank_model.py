@@ -10,10 +10,7 @@ from rayapp.core.errors import ConfigError
 from rayapp.search.rules.rerank_features import FEATURES, RerankModel, as_tree, parse_rerank_model
 
 MODEL = RerankModel(
-    name="m",
-    static_model="s",
-    weights=tuple(float(at) for at in range(len(FEATURES))),
-    bias=0.5,
+    name="m", static_model="s", weights=tuple(float(at) for at in range(len(FEATURES))), bias=0.5
 )
 
 

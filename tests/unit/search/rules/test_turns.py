@@ -72,9 +72,7 @@ def test_a_live_chat_counts_turns_by_the_time_between_them() -> None:
     first = turn(0, sequence=5_000_000)
     said = {
         seconds: turn(
-            0,
-            sequence=5_000_000 + seconds * 1_000_000,
-            created_at=NOW + timedelta(seconds=seconds),
+            0, sequence=5_000_000 + seconds * 1_000_000, created_at=NOW + timedelta(seconds=seconds)
         )
         for seconds in (20, 60, 61, 3_601)
     }

@@ -72,8 +72,7 @@ def test_what_is_not_said_of_the_same_thing_stays(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"source": Source(type=SourceType.DOCUMENT)}, {"tier": Tier.BOOKS}],
+    "fields", [{"source": Source(type=SourceType.DOCUMENT)}, {"tier": Tier.BOOKS}]
 )
 def test_a_document_is_no_persons_word(fields: dict[str, Any]) -> None:
     found = hits(("I live in Haifa", 1), ("I live in Tel Aviv", 2), **fields)

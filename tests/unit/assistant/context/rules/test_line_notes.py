@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.assistant.context.rules.line_notes import NAME_CHARS, authority_of, note_of
-from rayapp.assistant.context.rules.prompt_block import (
-    Limits,
-    Material,
-    SectionItem,
-    build_block,
-)
+from rayapp.assistant.context.rules.prompt_block import Limits, Material, SectionItem, build_block
 from rayapp.memory.item import Outcome, Source, SourceType, Stats
 from rayapp.memory.tiers import Tier
 from tests.support.blocks import parse_lines
