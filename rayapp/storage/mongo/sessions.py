@@ -19,7 +19,7 @@ from rayapp.storage.mongo.convert import readable
 from rayapp.storage.mongo.database import FAST, Collection, MongoDatabase, changed, listed, updated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.predicates import due, in_seconds, later, mine, own, younger
-from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
+from rayapp.storage.mongo.rows import from_row, may_lack, to_row, utc
 
 # The queue of stored exchanges.
 #
@@ -269,12 +269,10 @@ class MongoSessionStore:
         return await self._newest(scope, {"turns.message_id": message_id})
 
     async def log_injected(self, scope: WriteScope, context: ports.InjectedContext) -> None:
-        new = list(dict.fromkeys(context.fingerprints))[-ports.MAX_INJECTED :]
-        # $setDifference keeps the order of the first array, and its cost does not multiply.
-        older = {"$setDifference": [{"$ifNull": ["$injected", []]}, {"$literal": new}]}
-        both = {"$concatArrays": [older, {"$literal": new}]}
+        row = {"$literal": [context.row] if context.row else []}
+        rows = {"$concatArrays": [{"$ifNull": ["$injected", []]}, row]}
         change: Document = {
-            "injected": {"$slice": [both, -ports.MAX_INJECTED]},
+            "injected": {"$slice": [rows, -ports.MAX_CONTEXTS]},
             "receipt_id": {"$literal": context.receipt_id},
             **self._times(context.at),
         }
@@ -360,7 +358,7 @@ class MongoSessionStore:
     async def _newest(self, scope: ReadScope, which: Document) -> ports.Session | None:
         """None too when it cannot be read."""
         where = {**mine(scope), **which, **NOT_EXPIRED}
-        found = await listed(self._rows, where, reader(ports.Session), sort=NEWEST, limit=1)
+        found = await listed(self._rows, where, _session, sort=NEWEST, limit=1)
         return found[0] if found else None
 
     def _times(self, at: datetime) -> Document:
@@ -391,6 +389,11 @@ class MongoSessionStore:
             except DuplicateKeyError:
                 continue
         raise _busy()
+
+
+def _session(doc: Document) -> ports.Session:
+    injected = ports.fingerprints_in(doc.get("injected", ()))
+    return from_row(ports.Session, {**doc, "injected": injected})
 
 
 def target_of(scope: WriteScope, given: ScoreGiven) -> tuple[Document, Any]:
