@@ -322,6 +322,12 @@ class MemoriesService:
             return _changed_meanwhile(item)
         return StoreResult(memory_id=existing.memory_id, status="duplicate")
 
+    async def said_in(self, scope: WriteScope, memory_id: str, conversation_id: str) -> None:
+        """Another conversation said it too, and is named once. Raises NotFound."""
+        source = (await self.get(scope.own, memory_id)).source
+        if conversation_id not in (source.conversation_id, *source.also):
+            await self.items.mention(scope, memory_id, self.clock.now(), conversation_id)
+
     async def _said_again(self, scope: WriteScope, existing: MemoryItem, item: MemoryItem) -> None:
         """A fact of the memory bank keeps the best of both: it is never weakened by a repetition.
         The tags join, because a fact that is said again as a goal must be found among the goals."""

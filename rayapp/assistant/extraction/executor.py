@@ -6,6 +6,7 @@ between, the next one who does it meets what is there.
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, get_args
 
@@ -77,6 +78,8 @@ class ExtractionExecutor:
     async def _one(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> str:
         if "merge" in part:
             return await self._merge(exchange, part["merge"])
+        if "said" in part:
+            return await self._said_here(exchange, part["said"])
         return await self._learn(exchange, Learned.of_json(part))
 
     async def _judge(self, exchange: LearnedExchange, part: Mapping[str, Any]) -> str:
@@ -199,6 +202,12 @@ class ExtractionExecutor:
         data = {"task": "fact", "from": exchange.memory_id, "prompt": "merge_duplicates"}
         await self._note(exchange, EXTENDED, f"{memory_id}\x00{text}", memory_id, data)
         return EXTENDED
+
+    async def _said_here(self, exchange: LearnedExchange, memory_id: str) -> str:
+        """It outlives the conversation that it came from."""
+        with suppress(errors.NotFound):
+            await self.memories.said_in(_writer(exchange), memory_id, exchange.conversation_id)
+        return "known"
 
     async def _note(
         self,

@@ -40,10 +40,19 @@ WAITING = 100
 
 @dataclass(frozen=True, slots=True)
 class DuplicateMatch:
-    """`extends`: a learned memory that says the same, but not all of it."""
+    """`learned`: a learned memory that says the same; `partly`: but not all of it."""
 
     known: bool
-    extends: MemoryItem | None = None
+    learned: MemoryItem | None = None
+    partly: bool = False
+
+    def also(self, exchange: facts.LearnedExchange) -> list[dict[str, Any]]:
+        """What is to be done about it: that it was said here too, if it came from elsewhere."""
+        if self.learned is None:
+            return []
+        source = self.learned.source
+        known = exchange.conversation_id in (source.conversation_id, *source.also)
+        return [] if known else [{"said": self.learned.memory_id}]
 
 
 @dataclass(eq=False)
@@ -76,10 +85,10 @@ class KnownMemories:
         same = [item for item, cosine in near if facts.known_near(line, item.text, cosine)]
         if not same:
             waiting = await self._waiting(user_id)
-            return DuplicateMatch(facts.known_text(line, [item.text for item in waiting]))
-        if all(facts.adds(line, item.text) for item in same):
-            return DuplicateMatch(True, next((item for item in same if _is_learned(item)), None))
-        return DuplicateMatch(True)
+            same = [item for item in waiting if facts.known_text(line, [item.text])]
+            return DuplicateMatch(bool(same), next(filter(_is_learned, same), None))
+        partly = all(facts.adds(line, item.text) for item in same)
+        return DuplicateMatch(True, next(filter(_is_learned, same), None), partly)
 
     async def _stands_attached(self, exchange: facts.LearnedExchange, line: str) -> bool:
         """Whether a passage of a document that is attached to the conversation says the same, or
@@ -319,15 +328,17 @@ class ExtractionPolicies:
         kept, refused = history.profile_of(
             reply.value.items, case.turn, case.echoes, made=self._making(case, "profile")
         )
-        new = []
+        parts: list[dict[str, Any]] = []
         for one in kept:
             met = await self._says(case, one.text)
             if met is None:
                 return UNSEEN
-            if not met.known:
-                new.append(await self._replacing(case, one))
-        if new:
-            return _learned(*new)
+            if met.known:
+                parts += met.also(exchange)
+            else:
+                parts.append((await self._replacing(case, one)).to_json())
+        if parts:
+            return Decided("kept", parts)
         return Decided("known" if kept else (refused[0] if refused else "nothing"))
 
     async def _fact(self, case: Case) -> Decided:
@@ -353,11 +364,12 @@ class ExtractionPolicies:
         if met is None:
             return UNSEEN
         if met.known:
-            return await self._merge(case, met.extends, checked.text)
+            merged = await self._merge(case, met, checked.text)
+            return merged if merged.part else Decided("known", met.also(exchange) or None)
         parents = tuple(item.trust for item in case.shown)
         made = self._making(case, "fact")
         fact = facts.placed_fact(checked.text, case.turn, parents, made=made)
-        return _learned(await self._replacing(case, fact))
+        return Decided("kept", [(await self._replacing(case, fact)).to_json()])
 
     async def _replacing(self, case: Case, one: Learned) -> Learned:
         """The fact, with what it takes the place of. What cannot be seen is left as it is: two
@@ -371,9 +383,10 @@ class ExtractionPolicies:
             return one
         return replace(one, supersedes=facts.replaced_by(one, items, exchange.at))
 
-    async def _merge(self, case: Case, other: MemoryItem | None, line: str) -> Decided:
+    async def _merge(self, case: Case, met: DuplicateMatch, line: str) -> Decided:
         """One text for a learned memory and the line that adds to it; else it stays as it is. The
         model only words it: a text that loses or adds a word is no merge."""
+        other = met.learned if met.partly else None
         if other is None or not self.models.enabled("merge_duplicates"):
             return Decided("known")
         question = ports.ModelQuestion(
@@ -504,10 +517,6 @@ def _turn(exchange: facts.LearnedExchange, item: MemoryItem | None) -> Turn:
 
 def _language(case: Case) -> ports.PromptLanguage:
     return ports.prompt_language(case.exchange.user_text)
-
-
-def _learned(*new: Learned) -> Decided:
-    return Decided("kept", [one.to_json() for one in new])
 
 
 def _not_decided(reply: ports.ModelReply[Any]) -> Decided:

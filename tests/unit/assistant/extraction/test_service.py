@@ -95,9 +95,15 @@ async def test_a_known_fact_is_not_learned_twice(indexed: bool) -> None:
     if indexed:
         await world.index_all()
     second = await world.say("כבר אמרתי, אני גר בחיפה", "נכון", conversation="c-2")
+    third = await world.say("כאמור, אני גר בחיפה", "נכון", conversation="c-2")
     await world.learn()
-    assert await world.texts() == ["המשתמש גר בחיפה"]
-    assert (world.notes(first)["fact"], world.notes(second)["fact"]) == ("learned", "known")
+    (item,) = await world.learned()
+    assert item.text == "המשתמש גר בחיפה"
+    notes = [world.notes(one)["fact"] for one in (first, second, third)]
+    assert notes == ["learned", "known", "known"]
+    # It stays when the first conversation is deleted.
+    assert (item.source.conversation_id, item.source.also) == ("c-1", ("c-2",))
+    assert item.quality.mentioned_count == 2
 
 
 async def test_a_changed_fact_is_learned_beside_the_old_one() -> None:
