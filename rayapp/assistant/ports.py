@@ -3,7 +3,7 @@
 Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -68,9 +68,8 @@ class WindowStore(Protocol):
 
 # Turns of a conversation whose scores are kept; older ones count as unknown.
 MAX_TURNS = 200
-# Fingerprints of one context, and contexts of a conversation whose fingerprints are kept: some
-# 50 KB of a long one.
-MAX_INJECTED, MAX_CONTEXTS = 4_000, 16
+# Fingerprints of a conversation: some 40 KB, and about the last three full blocks of context.
+MAX_INJECTED = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,22 +133,6 @@ class InjectedContext:
     at: datetime
     receipt_id: str | None = None
 
-    @property
-    def row(self) -> str:
-        """The fingerprints as one text: an array of thousands costs the server milliseconds."""
-        return " ".join(list(dict.fromkeys(self.fingerprints))[-MAX_INJECTED:])
-
-
-def fingerprints_in(rows: Iterable[str]) -> tuple[str, ...]:
-    """Of contexts, the newest last: each once, at its newest place."""
-    found: dict[str, None] = {}
-    for row in rows:
-        names = row.split()
-        for name in names:
-            found.pop(name, None)
-        found |= dict.fromkeys(names)
-    return tuple(found)
-
 
 class SessionStore(ScoredSessions, Protocol):
     """`sessions`: one row per user and conversation. One without a kept turn is removed some days
@@ -160,8 +143,7 @@ class SessionStore(ScoredSessions, Protocol):
         """The session that holds the turn of this message, the newest of several."""
 
     async def log_injected(self, scope: WriteScope, context: InjectedContext) -> None:
-        """Add the fingerprints of a context, which hold no blank; those of the last `MAX_CONTEXTS`
-        stay. Atomic.
+        """Add fingerprints, each once; the oldest go beyond `MAX_INJECTED`. Atomic.
 
         Its receipt becomes that of the newest context; None too, for it has none then.
         """

@@ -16,7 +16,7 @@ class ItemFilter:
     Tuples match any of their values, except `tags_all`. Times are tz-aware UTC.
     `authors`, `sections` (headings that it stands under), `page_from`, `page_to` (it has a page
     among them, both included) and `has_code` are of passages of documents.
-    `instruction`: whether the item has one; the primary store alone answers it.
+    `instruction`: whether the item has one; no index answers it.
     `attached_to`: the conversation that asks. What is attached to another one is never seen, unless
     `include_attached`, which is for work on all that is stored.
     `updated_to` (half open, as `created_to`): the primary store alone answers it.

@@ -163,8 +163,9 @@ SHINGLE = 3
 HEX_DIGITS = 8
 # Fingerprints of one text; a memory of 100,000 characters must not fill a session alone.
 MAX_PER_TEXT = 400
-# Texts that one process remembers: the same memories are put before an assistant again and again.
-CACHE_TEXTS = 1 << 10
+# Texts that one process remembers, and how long they may be: the same memories are put before an
+# assistant again and again.
+CACHE_TEXTS, CACHED_CHARS = 1 << 12, 1_000
 
 _WORD = re.compile(r"[^\W_]+(?:['\"][^\W_]+)*")
 _SENTENCE = re.compile(r"[.!?…\n;]*+(?:[^.!?…\n;]++(?:[.!?…;]++|\n++|\Z)|\Z)")
@@ -202,11 +203,16 @@ def fingerprints_of(texts: Iterable[str]) -> tuple[str, ...]:
     """Fingerprints of injected texts, each once, in their order."""
     found: dict[str, None] = {}
     for text in texts:
-        found |= dict.fromkeys(_fingerprints(text))
+        known = _remembered if len(text) <= CACHED_CHARS else _fingerprints
+        found |= dict.fromkeys(known(text))
     return tuple(found)
 
 
 @lru_cache(maxsize=CACHE_TEXTS)
+def _remembered(text: str) -> tuple[str, ...]:
+    return _fingerprints(text)
+
+
 def _fingerprints(text: str) -> tuple[str, ...]:
     taken: dict[str, None] = {}
     for sentence in _sentences(text):

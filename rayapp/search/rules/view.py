@@ -28,7 +28,9 @@ Bools = npt.NDArray[np.bool_]
 Scores = npt.NDArray[Any]  # float32 or float64
 
 # Of a memory beside its text and its columns: the objects of a `MemoryItem` (measured).
-ITEM_BYTES = 1_300
+ITEM_BYTES = 1_500
+# The same of what a document or open data says of it.
+BOOK_BYTES = 2_000
 # Parts of a view; one more joins them all. Each costs a search a few microseconds.
 MOST_PARTS = 6
 # Memories that changed are few beside a part that is this many times as large.
@@ -115,7 +117,7 @@ class _Part:
         self.pinned = np.array([item.always_inject for item in items], np.bool_)
         self.instructs = np.array([item.instruction is not None for item in items], np.bool_)
         self.postings = _postings(*words)
-        self.text_bytes = sum(2 * len(item.text) + ITEM_BYTES for item in items)
+        self.text_bytes = sum(map(_bytes_of, items))
 
     @property
     def nbytes(self) -> int:
@@ -429,6 +431,11 @@ def _by_columns(where: ItemFilter) -> bool:
     return all(
         getattr(where, one.name) == one.default for one in fields(where) if one.name not in COLUMNS
     )
+
+
+def _bytes_of(item: MemoryItem) -> int:
+    detailed = item.source.book is not None or item.source.datagov is not None
+    return 2 * len(item.text) + ITEM_BYTES + (BOOK_BYTES if detailed else 0)
 
 
 def _expires(item: MemoryItem) -> float:

@@ -16,10 +16,10 @@ from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import FAST, Collection, MongoDatabase, changed, listed, updated
+from rayapp.storage.mongo.database import MongoDatabase, changed, listed, updated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.predicates import due, in_seconds, later, mine, own, younger
-from rayapp.storage.mongo.rows import from_row, may_lack, to_row, utc
+from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 # The queue of stored exchanges.
 #
@@ -258,8 +258,6 @@ class MongoSessionStore:
 
     def __init__(self, database: MongoDatabase, keep: timedelta) -> None:
         self._rows = database.collection(indexes.SESSIONS)
-        # As receipts, which it names: no turn is lost with it.
-        self._hints = self._rows.with_options(write_concern=FAST)
         self._keep = keep
 
     async def get(self, scope: ReadScope, conversation_id: str) -> ports.Session | None:
@@ -269,14 +267,16 @@ class MongoSessionStore:
         return await self._newest(scope, {"turns.message_id": message_id})
 
     async def log_injected(self, scope: WriteScope, context: ports.InjectedContext) -> None:
-        row = {"$literal": [context.row] if context.row else []}
-        rows = {"$concatArrays": [{"$ifNull": ["$injected", []]}, row]}
+        new = list(dict.fromkeys(context.fingerprints))[-ports.MAX_INJECTED :]
+        # $setDifference keeps the order of the first array, and its cost does not multiply.
+        older = {"$setDifference": [{"$ifNull": ["$injected", []]}, {"$literal": new}]}
+        both = {"$concatArrays": [older, {"$literal": new}]}
         change: Document = {
-            "injected": {"$slice": [rows, -ports.MAX_CONTEXTS]},
+            "injected": {"$slice": [both, -ports.MAX_INJECTED]},
             "receipt_id": {"$literal": context.receipt_id},
             **self._times(context.at),
         }
-        await self._change(scope, context.conversation_id, [{"$set": change}], self._hints)
+        await self._change(scope, context.conversation_id, [{"$set": change}])
 
     async def add_turn(
         self, scope: WriteScope, conversation_id: str, turn: ports.TurnRecord
@@ -358,7 +358,7 @@ class MongoSessionStore:
     async def _newest(self, scope: ReadScope, which: Document) -> ports.Session | None:
         """None too when it cannot be read."""
         where = {**mine(scope), **which, **NOT_EXPIRED}
-        found = await listed(self._rows, where, _session, sort=NEWEST, limit=1)
+        found = await listed(self._rows, where, reader(ports.Session), sort=NEWEST, limit=1)
         return found[0] if found else None
 
     def _times(self, at: datetime) -> Document:
@@ -367,18 +367,13 @@ class MongoSessionStore:
         return {"updated_at": utc(at), "expires_at": ends}
 
     async def _change(
-        self,
-        scope: WriteScope,
-        conversation_id: str,
-        update: list[Document],
-        rows: Collection | None = None,
+        self, scope: WriteScope, conversation_id: str, update: list[Document]
     ) -> Document:
-        rows = self._rows if rows is None else rows
         where = {**own(scope), "conversation_id": conversation_id}
         for _ in range(TRIES):
             try:
                 with translated(passing=DuplicateKeyError):
-                    doc = await rows.find_one_and_update(
+                    doc = await self._rows.find_one_and_update(
                         where,
                         update,
                         {"refinements": 1},
@@ -389,11 +384,6 @@ class MongoSessionStore:
             except DuplicateKeyError:
                 continue
         raise _busy()
-
-
-def _session(doc: Document) -> ports.Session:
-    injected = ports.fingerprints_in(doc.get("injected", ()))
-    return from_row(ports.Session, {**doc, "injected": injected})
 
 
 def target_of(scope: WriteScope, given: ScoreGiven) -> tuple[Document, Any]:

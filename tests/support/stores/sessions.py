@@ -5,13 +5,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rayapp.assistant.ports import (
-    MAX_CONTEXTS,
+    MAX_INJECTED,
     MAX_TURNS,
     Conversation,
     InjectedContext,
     Session,
     TurnRecord,
-    fingerprints_in,
 )
 from rayapp.core.errors import InvalidInput
 from rayapp.core.runtime import Clock
@@ -30,7 +29,6 @@ class InMemorySessionStore:
         self._clock = clock
         self._keep = keep
         self.rows: dict[tuple[str, str], Session] = {}
-        self._contexts: dict[tuple[str, str], list[str]] = {}
         self.kept: dict[tuple[str, str], Conversation] = {}
 
     async def get(self, scope: ReadScope, conversation_id: str) -> Session | None:
@@ -47,12 +45,9 @@ class InMemorySessionStore:
 
     async def log_injected(self, scope: WriteScope, context: InjectedContext) -> None:
         row = self._row(scope, context.conversation_id, context.at)
-        contexts = self._contexts.setdefault((row.user_id, row.conversation_id), [])
-        if not row.injected:  # of one that was deleted
-            contexts.clear()
-        contexts += [context.row] if context.row else []
-        del contexts[:-MAX_CONTEXTS]
-        injected = fingerprints_in(contexts)
+        new = tuple(dict.fromkeys(context.fingerprints))[-MAX_INJECTED:]
+        older = tuple(one for one in row.injected if one not in set(new))
+        injected = (*older, *new)[-MAX_INJECTED:]
         self._put(replace(row, injected=injected, receipt_id=context.receipt_id))
 
     async def add_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> bool:

@@ -31,7 +31,7 @@ UNKNOWN_ID = "_"
 MOST_ROUNDS = 8
 # Texts that one process remembers as lines, and how long they may be: the memories of a user come
 # again with each question, and reading one takes 0.1 ms.
-CACHE_LINES, CACHED_CHARS = 1 << 12, 4_000
+CACHE_LINES, CACHED_CHARS = 1 << 12, 1_000
 
 _BREAKS = re.compile("(?<![ \t])[ \t]*+[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\\s*+")
 # Joiners change what an emoji or a Persian word is, and only stand between such characters.
