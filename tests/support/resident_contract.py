@@ -246,7 +246,7 @@ class ResidentContract:
             write = rnd.choices(kinds, weights)[0] if ids else store
             await tried(write, container, rnd, ids)
             same_hits(await asked(container), await asked(await beside(container)))
-            assert await container.views.current(MINE, STANDING) is not None
+            assert await container.views.current(MINE.own, STANDING) is not None
             stands = await standing(container, container.views)
             assert stands == await standing(container, None)
         assert counted(container, "index") == 0.0
