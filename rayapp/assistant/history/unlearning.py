@@ -63,7 +63,9 @@ class Unlearning:
         await self._additions(scope, conversation_id, None)
         await self.rows.leave_conversation(scope, conversation_id)
         items = await self._all(scope.own, conversation_id, ())
-        await self._set_free(scope, conversation_id, [one.memory_id for one in items])
+        await self._set_free(
+            scope, items, stays=lambda one: one.source.conversation_id != conversation_id
+        )
         deleted = 0
         while gone := await self.rows.delete_of_conversation(
             scope, conversation_id, PAGE, self.clock.now()
@@ -76,13 +78,10 @@ class Unlearning:
         """Delete what a model read out of one turn, not the memory of the turn; how many."""
         await self._additions(scope, conversation_id, message_id)
         found = await self._all(scope.own, conversation_id, (LEARNED_TAG,))
-        items = [
-            one
-            for one in found
-            if one.source.message_id == message_id
-            and one.source.tool_run_id is not None
-            and not one.source.also
-        ]
+        items = [one for one in found if _read_out_of(one, conversation_id, message_id)]
+        await self._set_free(
+            scope, items, stays=lambda one: not _read_out_of(one, conversation_id, message_id)
+        )
         for one in items:
             try:
                 await self.memories.delete(scope, one.memory_id)
@@ -111,11 +110,13 @@ class Unlearning:
             if cursor is None:
                 return found
 
-    async def _set_free(self, scope: WriteScope, conversation_id: str, gone: Sequence[str]) -> None:
-        """What was merged into a memory of this conversation, but was said elsewhere too, is a
-        memory of its own again."""
-        for part in await self.rows.merged_into(scope.own, gone):
-            if part.source.conversation_id == conversation_id:
+    async def _set_free(
+        self, scope: WriteScope, gone: Sequence[MemoryItem], *, stays: Callable[[MemoryItem], bool]
+    ) -> None:
+        """What was merged into one of these, but was said elsewhere too, is a memory of its own
+        again: a merged memory is deleted with the one that it is part of."""
+        for part in await self.rows.merged_into(scope.own, [one.memory_id for one in gone]):
+            if not stays(part):
                 continue
             now = self.clock.now()
             row = replaced_state(part, ChangeType.RESTORE, REASON, now)
@@ -171,3 +172,14 @@ class Unlearning:
             except errors.NotFound:
                 return  # deleted meanwhile
             return
+
+
+def _read_out_of(item: MemoryItem, conversation_id: str, message_id: str) -> bool:
+    """Whether a model read it out of this turn, and out of no other."""
+    source = item.source
+    return (
+        LEARNED_TAG in item.tags
+        and (source.conversation_id, source.message_id) == (conversation_id, message_id)
+        and source.tool_run_id is not None
+        and not source.also
+    )

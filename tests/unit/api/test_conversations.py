@@ -1,15 +1,18 @@
 """Conversations over HTTP: kept lazily, listed, found, read again, switched, renamed, deleted."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from rayapp.core.errors import NotFound
-from rayapp.memory.item import Source, Status
+from rayapp.memory.item import LEARNED_TAG, Source, SourceType, Status
 from rayapp.memory.requests import NewMemory
+from rayapp.memory.rules.creation import archived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from tests.support.builders import an_item
 from tests.support.harness import Harness
 from tests.support.stores import sessions
 from tests.unit.api.serving import client_of
@@ -461,6 +464,42 @@ async def test_an_edited_question_is_learned_from_again(knowing: Harness) -> Non
         assert claimed.exchange.user_text == "Where does Dana live now?"
         assert await stats_of(knowing, "fact") == (1, 1, 0)
         assert (await got(api, LIST, query="now"))["conversations"] != []
+
+
+async def test_an_edited_message_takes_no_memory_of_elsewhere_with_what_it_had_taught(
+    world: Harness,
+) -> None:
+    """Dedup had merged all of them into what the old words of m-1 taught."""
+    read_out = Source(
+        type=SourceType.ASSISTANT, conversation_id="c-1", message_id="m-1", tool_run_id="facts"
+    )
+    taught = {"user_id": "admin", "tags": (LEARNED_TAG,)}
+    where = {
+        "winner": read_out,
+        "same-turn": read_out,
+        "other-turn": replace(read_out, message_id="m-2"),
+        "elsewhere": replace(read_out, conversation_id="c-2"),
+        "told-twice": replace(read_out, also=("c-2",)),
+        "by-hand": Source(),
+    }
+    made = [
+        an_item(memory_id=name, text=f"Dana drinks {name}", source=source, **taught)
+        for name, source in where.items()
+    ]
+    losers = [
+        replace(archived(one, "merged", one.updated_at), merged_into="winner") for one in made[1:]
+    ]
+    await world.items.insert_many([made[0], *losers])
+    async with client_of(world.services) as api:
+        await said(api, "c-1", "m-1", question="I drink a lot of tea.")
+        edited = await said(api, "c-1", "m-1", question="I drink a lot of coffee.")
+        assert edited["stored"]["replaced"] is True
+    for name in ("winner", "same-turn"):
+        with pytest.raises(NotFound):
+            await world.services.memories.get(ADMIN, name)
+    for name in ("other-turn", "elsewhere", "told-twice", "by-hand"):
+        alone = await world.services.memories.get(ADMIN, name)
+        assert (alone.memory_id, alone.status) == (name, Status.ACTIVE), name
 
 
 async def test_an_answer_that_was_deleted_is_not_brought_back(knowing: Harness) -> None:
