@@ -48,6 +48,10 @@ async def feedback(call: CurrentCall, body: wire.FeedbackBody) -> wire.FeedbackA
     """Scores each citation. The newest thumb on a citation of a message counts: the same one again
     changes nothing, another one takes its place. Message ids are those of their conversation."""
     request = body.fill(FeedbackRequest, recorder=call.recorder)
+    if request.conversation_id is None:
+        # So that it is one thumb with one that names the conversation, and goes with it.
+        known = await call.services.hooks.state(call.reads, body.message_id, None)
+        request = replace(request, conversation_id=known.conversation_id)
     found = await call.services.outcomes.feedback(call.writes, request)
     message = await _feedback_message(call, body, found)
     return wire.FeedbackAnswer.of(

@@ -160,6 +160,10 @@ class HooksService:
         """Idempotent like a thumb: the newest one on a memory of an answer counts. What was written
         with it is kept with the turn, if there is one."""
         creation.check_user(scope.user_id)
+        if request.conversation_id is None:
+            # So that it is one thumb with one that names the conversation, and goes with it.
+            known = await self.state(scope.own, request.message_id, None)
+            request = replace(request, conversation_id=known.conversation_id)
         if request.feedback and request.feedback.strip():
             await self._comment(scope, request, request.feedback.strip())
         thumb = FeedbackRequest(
@@ -487,9 +491,6 @@ class HooksService:
 
     async def _comment(self, scope: WriteScope, request: ScoreRequest, said: str) -> None:
         name = request.conversation_id
-        if name is None:
-            session = await self.stores.sessions.by_message(scope.own, request.message_id)
-            name = session.conversation_id if session else None
         if name is not None:
             await self.stores.conversations.comment(scope, name, request.message_id, said)
 

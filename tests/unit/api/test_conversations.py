@@ -367,6 +367,28 @@ async def test_a_regenerated_answer_takes_the_place_of_its_turn(knowing: Harness
         assert "since May" in versions[0].text
 
 
+@pytest.mark.parametrize(
+    ("path", "memories"), [("hooks/score", "memoryIds"), ("memory/feedback", "citations")]
+)
+async def test_a_thumb_that_names_the_message_alone_is_one_of_its_conversation(
+    world: Harness, path: str, memories: str
+) -> None:
+    await world.store("Dana lives in Haifa", user="admin", memory_id="fact")
+    thumb = {"messageId": "m-1", "score": 1, memories: ["fact"]}
+    async with client_of(world.services) as api:
+        await said(api, "c-1", "m-1")
+        for body in (thumb, {**thumb, "conversationId": "c-1"}, thumb):
+            assert (await api.post(f"/api/{path}", json=body)).status_code == 200
+        assert await stats_of(world, "fact") == (1, 1, 0)
+        await api.post(f"/api/{path}", json={**thumb, "score": -1})
+        assert await stats_of(world, "fact") == (1, 0, 1)
+        assert (await api.delete(f"{LIST}/c-1")).status_code == 200
+        assert await stats_of(world, "fact") == (0, 0, 0)
+        # No kept answer: as it is sent.
+        assert (await api.post(f"/api/{path}", json=thumb)).status_code == 200
+    assert await stats_of(world, "fact") == (1, 1, 0)
+
+
 async def test_an_answer_anew_of_a_turn_that_another_one_had_said_is_a_memory(
     world: Harness,
 ) -> None:
