@@ -504,13 +504,16 @@ class OutcomesService:
     async def _receipt_showing(
         self, scope: WriteScope, request: FeedbackRequest, citations: Sequence[str]
     ) -> Receipt | None:
-        """The newest receipt of the conversation that shows one of the citations."""
+        """The newest receipt of this answer that shows one of the citations, else one of no answer:
+        what another answer was given with is not judged by this thumb."""
         if request.conversation_id is None:
             return None
         found = await self.receipts.latest(scope.own, request.conversation_id, RECEIPTS_LOOKED_AT)
         mine = (one for one in found if request.recorder.may_judge(one.principal))
         cited = set(citations)
-        return next((one for one in mine if not cited.isdisjoint(all_shown(one))), None)
+        fits = [one for one in mine if not cited.isdisjoint(all_shown(one))]
+        of_turns = ((turn, one) for turn in (request.message_id, None) for one in fits)
+        return next((one for turn, one in of_turns if one.turn_id == turn), None)
 
     # --- recording
 

@@ -356,6 +356,26 @@ class TestFeedback:
         (event,) = await world.outcome_rows.latest(DANA_READS, key_prefix("c-1", "m-1"), 10)
         assert (event.receipt_id, event.concepts) == ("shows", ("דרכון",))
 
+    @pytest.mark.parametrize(
+        ("turns", "found"),
+        [
+            (("m-1", None, "m-2"), "of-m-1"),
+            ((None, "m-2", "m-3"), "of-None"),
+            (("m-2", "m-3"), None),
+        ],
+    )
+    async def test_a_thumb_on_an_older_answer_takes_no_receipt_of_a_newer_one(
+        self, world: World, turns: tuple[str | None, ...], found: str | None
+    ) -> None:
+        for turn in turns:
+            await world.receipt(f"of-{turn}", "a", turn_id=turn)
+        await world.feedback(1, "a", conversation_id="c-1")
+        (event,) = await world.outcome_rows.latest(DANA_READS, key_prefix("c-1", "m-1"), 10)
+        assert event.receipt_id == found
+        left = await world.receipts.latest(DANA_READS, "c-1", 10, unscored=True)
+        names = {f"of-{turn}" for turn in turns}
+        assert {one.receipt_id for one in left} == names - {found}
+
     async def test_a_guest_judges_citations_that_it_was_shown(self, world: World) -> None:
         await world.receipt("shows", "a", principal="agent")
         answer = await world.feedback(1, "a", "c", conversation_id="c-1", recorder=GUEST)
