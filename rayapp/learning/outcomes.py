@@ -94,6 +94,8 @@ def checked_takeaway(text: str) -> str:
             code="bad_takeaway",
             details={"field": "key_takeaway"},
         )
+    # As the store does, but before anything is recorded.
+    creation.check_text(takeaway, MAX_TAKEAWAY_CHARS)
     return takeaway
 
 

@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
+from rayapp.assistant.ports import TurnRecord
 from rayapp.core.errors import IdempotencyConflict, InvalidInput, NotFound
 from rayapp.learning.ports import OutcomeLimits
 from rayapp.learning.records import FeedbackRequest, OutcomeEvent
 from rayapp.learning.rules.outcomes import key_prefix, old_key_prefix
+from rayapp.learning.rules.tools import verdict_prefix
 from rayapp.memory.item import Outcome, SourceType, Stats
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
+from tests.support.conversation_contract import a_kept_turn
 from tests.unit.learning.outcome_world import DANA, DANA_READS, GUEST, World, skipped, updated
 
 
@@ -86,6 +89,21 @@ class TestResponses:
         assert len(world.items._rows) == before
         assert await world.uses("a") == [0]
         assert await world.receipts.get(DANA_READS, "r") == receipt
+
+    @pytest.mark.parametrize("takeaway", ["\u200b\u200b", "two\u0007 copies"])
+    async def test_a_takeaway_that_cannot_be_stored_judges_no_tool(
+        self, world: World, takeaway: str
+    ) -> None:
+        turn = a_kept_turn()
+        record = TurnRecord(message_id="m-1", memory_id="x", at=turn.at, required=True)
+        await world.conversations.keep(DANA, turn, "")
+        await world.sessions.add_turn(DANA, "c-1", record)
+        judged = verdict_prefix("c-1", "m-1")
+        with pytest.raises(InvalidInput):
+            await world.respond(takeaway, conversation_id="c-1", outcome=Outcome.WORKED)
+        assert await world.outcome_rows.latest(DANA_READS, judged, 10) == []
+        await world.respond("two copies", conversation_id="c-1", outcome=Outcome.WORKED)
+        assert len(await world.outcome_rows.latest(DANA_READS, judged, 10)) == 1
 
     async def test_a_thousand_characters_are_a_takeaway(self, world: World) -> None:
         assert (await world.respond("א" * 1_000)).memory_id
