@@ -9,8 +9,8 @@ import pytest
 
 from rayapp.learning.ports import OutcomesOf
 from rayapp.learning.records import OutcomeEvent, Withdrawn
-from rayapp.memory.item import ChangeType, Outcome, Stats, point_id_of
-from rayapp.memory.rules.creation import archived
+from rayapp.memory.item import ChangeType, MemoryItem, Outcome, Stats, point_id_of
+from rayapp.memory.rules.creation import archived, deleted
 from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.scope import WriteScope
 from tests.support.builders import an_item
@@ -19,6 +19,7 @@ from tests.support.outcome_contract import AT, DANA, LIMITS, OutcomeStores, a_bo
 A, B = point_id_of("dana", "a"), point_id_of("dana", "b")
 LATE = AT + timedelta(days=1)
 WRITES = WriteScope("dana")
+WHOLE = OutcomesOf(conversation_id="c-1", whole=True)
 
 
 async def verdict(
@@ -36,6 +37,12 @@ async def kept(stores: OutcomeStores, event: OutcomeEvent) -> OutcomeEvent:
     found = await stores.outcomes.find(DANA, event.idempotency_key)
     assert found is not None
     return found
+
+
+async def merge(stores: OutcomeStores, loser: MemoryItem, winner: str) -> None:
+    gone = archived(replace(loser, merged_into=winner), "merged", AT)
+    row = replaced_state(loser, ChangeType.ARCHIVE, "merged", AT)
+    await stores.memories.replace(gone, expected_version=loser.version, row=row)
 
 
 async def owing(stores: OutcomeStores) -> set[str]:
@@ -196,9 +203,39 @@ class OutcomeVerdictContract:
         await stores.record("a", conversation_id="c-1")
         loser = await stores.item("a")
         await stores.put(an_item(memory_id="w", text="wins", stats=loser.stats))
-        gone = archived(replace(loser, merged_into="w"), "merged", AT)
-        row = replaced_state(loser, ChangeType.ARCHIVE, "merged", AT)
-        await stores.memories.replace(gone, expected_version=loser.version, row=row)
-        whole = OutcomesOf(conversation_id="c-1", whole=True)
-        await stores.outcomes.withdraw(WRITES, whole, LATE)
+        await merge(stores, loser, "w")
+        await stores.outcomes.withdraw(WRITES, WHOLE, LATE)
         assert (await stores.item("w")).stats.uses == 0
+
+    async def test_the_last_outcome_may_be_one_that_a_merged_memory_brought(
+        self, stores: OutcomeStores
+    ) -> None:
+        await stores.put(an_item(memory_id="a"))
+        before = await stores.record("a", outcome=Outcome.FAILED)
+        loser = await stores.item("a")
+        await stores.put(an_item(memory_id="w", text="wins", stats=loser.stats))
+        await merge(stores, loser, "w")
+        await stores.record("w", conversation_id="c-1", at=AT + timedelta(hours=1))
+        await stores.outcomes.withdraw(WRITES, WHOLE, LATE)
+        assert (await stores.item("w")).stats == loser.stats
+        assert loser.stats.last_outcome_at == before.at
+
+    @pytest.mark.parametrize("merged", [False, True])
+    async def test_the_last_outcome_is_not_one_of_a_deleted_memory_with_the_id(
+        self, stores: OutcomeStores, merged: bool
+    ) -> None:
+        await stores.put(an_item(memory_id="a"))
+        await stores.record("a", outcome=Outcome.WORKED)
+        old = await stores.item("a")
+        row = replaced_state(old, ChangeType.ARCHIVE, "deleted", AT)
+        gone = deleted(old, AT)
+        await stores.memories.replace(gone, expected_version=old.version, row=row)
+        anew = an_item(memory_id="a", text="said again", stored_at=AT + timedelta(hours=1))
+        await stores.put(anew, an_item(memory_id="w", text="wins"))
+        if merged:
+            await merge(stores, await stores.item("a"), "w")
+        name = "w" if merged else "a"
+        await stores.record(name, conversation_id="c-1", at=AT + timedelta(hours=2))
+        await stores.outcomes.withdraw(WRITES, WHOLE, LATE)
+        stats = (await stores.item(name)).stats
+        assert (stats.uses, stats.last_outcome, stats.last_outcome_at) == (0, None, None)

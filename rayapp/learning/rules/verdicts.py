@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from rayapp.graphs.rules.content import happened_to
+from rayapp.graphs.rules.content import CLOCK_SKEW, happened_to
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Withdrawn
 from rayapp.learning.rules import outcomes
 from rayapp.memory.item import IndexOp, MemoryItem, Status
@@ -109,11 +109,21 @@ def withdrawn_key(key: str, token: str) -> str:
     return f"withdrawn {token} {key}"
 
 
+def counted_since(stored: Iterable[tuple[str, datetime]]) -> dict[str, datetime]:
+    """From when on outcomes of each point count for a memory; the ones before were about a deleted
+    memory that had the id.
+
+    `stored`: the point of the memory and of each one that was merged into it, and when that was
+    stored.
+    """
+    return {point_id: at - CLOCK_SKEW for point_id, at in stored}
+
+
 def given_back(
     item: MemoryItem, takings: Iterable[Taking], last: OutcomeEvent | None, now: datetime
 ) -> MemoryItem:
     """`item` without these outcomes, which nothing takes the place of. `last`: the newest other
-    outcome that stands; the index is asked to follow."""
+    outcome that stands and counts for it; the index is asked to follow."""
     without = taken_back(item, takings, now)
     stats = replace(
         without.stats,

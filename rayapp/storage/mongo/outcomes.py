@@ -206,18 +206,36 @@ class MongoOutcomeStore:
             doc = await self._items.find_one(winner, session=session)
         if doc is None or doc["status"] == Status.DELETED.value:
             return
-        point = doc["point_id"]
-        last = {**owner, "applied.point_id": point, "withdrawn.points": {"$ne": point}}
-        newest = await self._events.find_one(last, sort=[("at", DESCENDING)], session=session)
-        before = outcome_convert.event_from_document(newest) if newest else None
+        before = await self._last(owner, doc, session)
         document = to_document(verdicts.given_back(from_document(doc), (taking,), before, at))
         values = {name: {"$literal": document[name]} for name in ("stats", "expires_at")}
-        await self._changes.note([(owner["user_id"], point)], session)
+        await self._changes.note([(owner["user_id"], doc["point_id"])], session)
         await self._items.update_one(
             {"_id": doc["_id"]},
             [{"$set": {**values, "index": outcome_convert.followed_index()}}],
             session=session,
         )
+
+    async def _last(
+        self, owner: Document, doc: Document, session: AsyncClientSession
+    ) -> OutcomeEvent | None:
+        """The newest outcome that counts for this item, or for what was merged into it."""
+        # The type is what lets the server use the partial index.
+        into = {"$eq": doc["memory_id"], "$type": "string"}
+        parts = self._items.find(
+            {**owner, "merged_into": into, **NOT_DELETED},
+            ("point_id", "stored_at"),
+            session=session,
+        )
+        stored = [(one["point_id"], one["stored_at"]) for one in (doc, *await parts.to_list())]
+        about = [
+            {"applied.point_id": point, "withdrawn.points": {"$ne": point}, "at": {"$gte": since}}
+            for point, since in verdicts.counted_since(stored).items()
+        ]
+        newest = await self._events.find_one(
+            {**owner, "$or": about}, sort=[("at", DESCENDING)], session=session
+        )
+        return outcome_convert.event_from_document(newest) if newest else None
 
     # --- one try
 

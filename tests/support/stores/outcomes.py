@@ -167,17 +167,30 @@ class InMemoryOutcomeStore:
             held = self._items._rows.get(point_id_of(user_id, held.item.merged_into))
         if held is None or held.item.status is Status.DELETED:
             return
-        point = held.item.point_id
-        others = [
-            row.event
-            for row in self._events.values()
-            if any(
-                one.point_id == point
-                for one in verdicts.standing(row.event, row.event.withdrawn).applied
-            )
-        ]
-        last = max(others, key=lambda one: one.at, default=None)
+        last = self._last(held.item)
         held.hold(verdicts.given_back(held.item, (taking,), last, at), at)
+
+    def _last(self, item: MemoryItem) -> OutcomeEvent | None:
+        """The newest outcome that counts for this item, or for what was merged into it."""
+        all_items = (row.item for row in self._items._rows.values())
+        parts = [
+            one
+            for one in all_items
+            if (one.user_id, one.merged_into) == (item.user_id, item.memory_id)
+            and one.status is not Status.DELETED
+        ]
+        since = verdicts.counted_since((one.point_id, one.stored_at) for one in (item, *parts))
+        standing = (
+            verdicts.standing(row.event, row.event.withdrawn) for row in self._events.values()
+        )
+        counting = (
+            event
+            for event in standing
+            if any(
+                one.point_id in since and event.at >= since[one.point_id] for one in event.applied
+            )
+        )
+        return max(counting, key=lambda event: event.at, default=None)
 
     def _owing(self, event: OutcomeEvent, effect: Effect) -> EventRow | None:
         row = self._events.get((event.user_id, event.idempotency_key))
