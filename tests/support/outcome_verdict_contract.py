@@ -206,6 +206,9 @@ class OutcomeVerdictContract:
         await merge(stores, loser, "w")
         await stores.outcomes.withdraw(WRITES, WHOLE, LATE)
         assert (await stores.item("w")).stats.uses == 0
+        # And it brings it back no more, when it is a memory of its own again.
+        (own_row,) = await stores.memories.by_points(DANA, [A])
+        assert (own_row.merged_into, own_row.stats) == ("w", Stats())
 
     async def test_the_last_outcome_may_be_one_that_a_merged_memory_brought(
         self, stores: OutcomeStores

@@ -201,10 +201,25 @@ class MongoOutcomeStore:
         doc = await self._items.find_one(
             {**owner, "point_id": taking.applied.point_id}, session=session
         )
-        if doc is not None and doc["merged_into"] is not None:
+        if doc is None:
+            return
+        await self._without(owner, doc, taking, at, session)
+        if doc["merged_into"] is not None:
+            # Its own row as well: that is what it is again, should it be set free.
             winner = {**owner, "memory_id": doc["merged_into"]}
-            doc = await self._items.find_one(winner, session=session)
-        if doc is None or doc["status"] == Status.DELETED.value:
+            into = await self._items.find_one(winner, session=session)
+            if into is not None:
+                await self._without(owner, into, taking, at, session)
+
+    async def _without(
+        self,
+        owner: Document,
+        doc: Document,
+        taking: verdicts.Taking,
+        at: datetime,
+        session: AsyncClientSession,
+    ) -> None:
+        if doc["status"] == Status.DELETED.value:
             return
         before = await self._last(owner, doc, session)
         document = to_document(verdicts.given_back(from_document(doc), (taking,), before, at))

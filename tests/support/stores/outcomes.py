@@ -163,12 +163,14 @@ class InMemoryOutcomeStore:
 
     def _gives_back(self, user_id: str, taking: verdicts.Taking, at: datetime) -> None:
         held = self._items._rows.get(taking.applied.point_id)
-        if held is not None and held.item.merged_into is not None:
-            held = self._items._rows.get(point_id_of(user_id, held.item.merged_into))
-        if held is None or held.item.status is Status.DELETED:
+        if held is None:
             return
-        last = self._last(held.item)
-        held.hold(verdicts.given_back(held.item, (taking,), last, at), at)
+        into = held.item.merged_into
+        winner = self._items._rows.get(point_id_of(user_id, into)) if into is not None else None
+        for row in (held, winner):
+            if row is not None and row.item.status is not Status.DELETED:
+                last = self._last(row.item)
+                row.hold(verdicts.given_back(row.item, (taking,), last, at), at)
 
     def _last(self, item: MemoryItem) -> OutcomeEvent | None:
         """The newest outcome that counts for this item, or for what was merged into it."""
