@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,9 +19,10 @@ from rayapp.core.runtime import Clock, Runtime
 from rayapp.learning.ports import LifecycleStore, Walk
 from rayapp.learning.records import Move, PromotionReport, PromotionSchedule
 from rayapp.learning.rules import promotion as rules
-from rayapp.learning.rules.dedup import merge_moves, older_first
+from rayapp.learning.rules.dedup import later, merge_moves, older_first
 from rayapp.memory.item import ChangeType, MemoryItem
 from rayapp.memory.ports import Event
+from rayapp.memory.rules.creation import lifetime
 from rayapp.memory.rules.revision import replaced_state
 
 # What failed and waits before it is tried again, so that it neither blocks nor heats a queue.
@@ -410,7 +411,7 @@ class PromotionService:
         The id that was stored first is kept, whichever of the two it is."""
         now = self.runtime.clock.now()
         winner, loser = older_first(item, other)
-        arrived = rules.apply_move(item, decision, now) if winner is item else winner
+        arrived = rules.apply_move(item, decision, now) if winner is item else _as_fresh(other, now)
         moves = merge_moves(arrived, loser, now=now, reason=decision.reason, read=winner)
         data = {
             **_why(decision, run),
@@ -428,6 +429,12 @@ class PromotionService:
     def _report(self, run: _Run, started: float) -> PromotionReport:
         spent_ms = (self.runtime.clock.monotonic() - started) * 1000
         return PromotionReport(**run.report, duration_ms=round(spent_ms, 3))
+
+
+def _as_fresh(item: MemoryItem, now: datetime) -> MemoryItem:
+    """`item` in the tier where another one arrives as it: it lasts as long as what arrives."""
+    fresh = lifetime(item.tier, item.instruction, now)
+    return replace(item, expires_at=later(item.expires_at, fresh))
 
 
 def _lease_name(user_id: str | None) -> str:

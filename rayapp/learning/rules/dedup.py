@@ -8,7 +8,7 @@ from rayapp.learning.records import Move
 from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Quality, Stats, Status
 from rayapp.memory.rules import creation
 from rayapp.memory.rules.creation import MAX_TAGS
-from rayapp.memory.rules.lifecycle import rate, round_stored
+from rayapp.memory.rules.lifecycle import rate, reopen, round_stored
 from rayapp.memory.rules.revision import replaced_state, requeued
 from rayapp.memory.tiers import Tier
 from rayapp.text.normalize import normalize
@@ -96,7 +96,8 @@ def merged(winner: MemoryItem, loser: MemoryItem, now: datetime) -> tuple[Memory
     """`winner` with what was learned of both, and `loser` archived and pointing at it.
 
     The winner keeps its id, text, tier and source. Tier counters are added only when both stand
-    in one tier: elsewhere they were earned under another probation.
+    in one tier: elsewhere they were earned under another probation. A current loser makes a winner
+    that was superseded current again: it was said again.
     """
     same_tier = winner.tier is loser.tier
     kept = replace(
@@ -112,10 +113,12 @@ def merged(winner: MemoryItem, loser: MemoryItem, now: datetime) -> tuple[Memory
             if same_tier
             else winner.tier_entered_at
         ),
-        expires_at=_later(winner.expires_at, loser.expires_at),
+        expires_at=later(winner.expires_at, loser.expires_at),
         updated_at=now,
         index=requeued(winner.index, IndexOp.PAYLOAD, now),
     )
+    if loser.superseded_by is None:
+        kept = reopen(kept)
     gone = creation.archived(loser, f"merged into {winner.memory_id}", now)
     return kept, replace(gone, merged_into=winner.memory_id)
 
@@ -185,5 +188,6 @@ def _unite(winner: Sequence[str], loser: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*winner, *loser)))[:MAX_TAGS]
 
 
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+def later(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The later of two expiries; none is the latest."""
     return None if one is None or other is None else max(one, other)

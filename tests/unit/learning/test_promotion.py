@@ -12,7 +12,7 @@ from rayapp.learning.promotion import LEASE
 from rayapp.learning.rules.promotion import OWNER_LEASE
 from rayapp.memory.item import ChangeType, MemoryItem, Source, Stats, Status
 from rayapp.memory.rules.revision import replaced_state
-from rayapp.memory.tiers import Tier
+from rayapp.memory.tiers import Tier, expiry_in
 from tests.support.builders import an_item
 from tests.support.clock import START
 from tests.support.harness import Harness
@@ -202,6 +202,34 @@ class TestMerge:
         before = await world.everything()
         await world.service.run(None)
         assert await world.everything() == before
+
+    async def test_a_fact_that_was_replaced_and_is_said_again_is_current(self) -> None:
+        world = World()
+        await world.holds(
+            an_item(
+                memory_id="first",
+                text="port 8080",
+                tier=Tier.HISTORY,
+                stored_at=START - 3 * DAY,
+                expires_at=START + DAY,
+                superseded_by="second",
+                valid_to=START - 2 * DAY,
+            ),
+            an_item(memory_id="second", text="port 9090", tier=Tier.HISTORY, supersedes="first"),
+            an_item(
+                memory_id="third",
+                text="port 8080",
+                stats=READY,
+                stored_at=START,
+                expires_at=START + DAY,
+            ),
+        )
+        assert counts(await world.service.run(None)) == {"examined": 1, "merged": 1}
+        first = await world.item("third")
+        assert (first.memory_id, first.status) == ("first", Status.ACTIVE)
+        assert (first.superseded_by, first.valid_to) == (None, None)
+        # It has the lifetime of what is promoted now, not the rest of its own.
+        assert first.expires_at == expiry_in(Tier.HISTORY, world.clock.now())
 
     async def test_two_equal_items_that_go_up_together_become_one(self) -> None:
         """They cannot be equal in one tier, but may meet: one is promoted, one demoted."""

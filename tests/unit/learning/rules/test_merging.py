@@ -137,6 +137,15 @@ class TestWinner:
         assert self.kept({"expires_at": winner}, {"expires_at": loser}).expires_at == expected
         assert self.kept({"expires_at": loser}, {"expires_at": winner}).expires_at == expected
 
+    def test_a_current_loser_makes_a_closed_winner_current_again(self) -> None:
+        closed = {"superseded_by": "port 9090", "valid_to": NOW - DAY}
+        reopened = self.kept(closed, {})
+        assert (reopened.superseded_by, reopened.valid_to) == (None, None)
+        still = self.kept(closed, {**closed, "superseded_by": "other"})
+        assert (still.superseded_by, still.valid_to) == ("port 9090", NOW - DAY)
+        current = self.kept({"valid_to": NOW + DAY}, closed)
+        assert (current.superseded_by, current.valid_to) == (None, NOW + DAY)
+
     def test_it_happened_when_the_first_of_them_happened(self) -> None:
         kept = self.kept({"created_at": NOW}, {"created_at": NOW - DAY})
         assert (kept.created_at, kept.updated_at, kept.memory_id) == (NOW - DAY, NOW, "w")
