@@ -31,6 +31,8 @@ DATAGOV_ANSWERS: tuple[Tier, ...] = (Tier.DATAGOV_SCHEMA,)
 FOLLOWED_TIERS: tuple[Tier, ...] = (Tier.MEMORY_BANK, Tier.BOOKS, Tier.PATTERNS)
 # From this score on an item outlives its expiry: it has proved itself (decision 0015).
 SURVIVES_EXPIRY_SCORE = 0.9
+# Below it what was judged in working and history is garbage; what a person brings back has it.
+GARBAGE_SCORE = 0.2
 
 
 @dataclass(frozen=True, slots=True)

@@ -402,6 +402,14 @@ class CandidatesContract:
         await stored(world.items, an_item(expires_at=NOW, stats=Stats(score=0.9)))
         assert await every_page(world.lifecycle, None, 5) == []
 
+    async def test_what_was_brought_back_is_no_candidate(self, world: LifecycleWorld) -> None:
+        gone = an_item(status=Status.ARCHIVED, stats=Stats(uses=2, score=0.05))
+        await stored(world.items, gone)
+        row = replaced_state(gone, ChangeType.RESTORE, None, NOW)
+        back = await world.items.replace(creation.restored(gone, NOW), expected_version=1, row=row)
+        assert (back.status, back.stats.score) == (Status.ACTIVE, 0.2)
+        assert await every_page(world.lifecycle, None, 5) == []
+
     async def test_a_limit_of_zero_gives_nothing(self, world: LifecycleWorld) -> None:
         await stored(world.items, an_item(expires_at=NOW))
         assert await every_page(world.lifecycle, None, 5) != []

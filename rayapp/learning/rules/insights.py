@@ -12,10 +12,10 @@ from rayapp.graphs.rules.question import Question, by_success, fingerprint, node
 from rayapp.graphs.rules.routing import action_success_rate, tier_advice, wilson_of
 from rayapp.graphs.rules.views import action_totals
 from rayapp.learning.records import OutcomeEvent
-from rayapp.learning.rules.promotion import GARBAGE_SCORE
 from rayapp.memory.item import MemoryItem, Outcome, Stats, Status
 from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ItemFilter
+from rayapp.memory.tiers import GARBAGE_SCORE
 from rayapp.text.concept import Concept
 from rayapp.text.expansions import Expansions
 

@@ -12,7 +12,7 @@ from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Status
 from rayapp.memory.rules import creation
 from rayapp.memory.rules.filtering import is_expired
 from rayapp.memory.rules.revision import revised, touch
-from rayapp.memory.tiers import Tier
+from rayapp.memory.tiers import GARBAGE_SCORE, Tier
 
 
 def after_move(stored: MemoryItem, move: Move) -> MemoryItem:
@@ -63,8 +63,7 @@ PATTERNS_SCORE = 0.9  # the score that also outlives an expiry
 PATTERNS_TIER_USES = 3  # outcomes since entering history, its probation
 PATTERNS_TIER_SUCCESS = 5.0  # success values since entering history
 DEMOTION_SCORE = 0.3  # patterns below it go back to history
-GARBAGE_SCORE = 0.2  # working and history below it are archived
-YOUNG_GARBAGE_SCORE = 0.1  # the same while young
+YOUNG_GARBAGE_SCORE = 0.1  # `GARBAGE_SCORE` while young
 YOUNG = timedelta(days=7)  # since it was stored
 
 EXPIRED = "expired"

@@ -25,7 +25,7 @@ from rayapp.memory.item import (
 from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.rules.instructions import instruction_of
 from rayapp.memory.rules.revision import touch
-from rayapp.memory.tiers import TIER_POLICY, Tier, expiry_in
+from rayapp.memory.tiers import GARBAGE_SCORE, TIER_POLICY, Tier, expiry_in
 from rayapp.text.language import detect_language
 from rayapp.text.normalize import content_hash, find_forbidden, shows_nothing
 
@@ -250,13 +250,19 @@ def archived(item: MemoryItem, reason: str | None, now: datetime) -> MemoryItem:
 
 
 def restored(item: MemoryItem, now: datetime) -> MemoryItem:
-    """Back to active, with a fresh lifetime in its tier: what it has shown there counts anew."""
+    """Back to active, with a fresh lifetime in its tier: what it has shown there counts anew.
+
+    What was archived is no garbage from now on, or the next cycle would put it away again.
+    """
+    stats = replace(item.stats, tier_uses=0, tier_success=0.0)
+    if item.status is Status.ARCHIVED:
+        stats = replace(stats, score=max(stats.score, GARBAGE_SCORE))
     return touch(
         item,
         IndexOp.VECTOR,
         now,
         status=Status.ACTIVE,
-        stats=replace(item.stats, tier_uses=0, tier_success=0.0),
+        stats=stats,
         archived_at=None,
         archived_reason=None,
         tier_entered_at=now,

@@ -17,7 +17,7 @@ from rayapp.learning.rules.promotion import after_move, not_found, winner_of
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import WriteScope
-from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
+from rayapp.memory.tiers import GARBAGE_SCORE, SURVIVES_EXPIRY_SCORE, Tier
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document, readable, version_document
@@ -281,7 +281,7 @@ def _judged(now: datetime) -> list[Document]:
 
     garbage = [
         {score: {"$lt": rules.YOUNG_GARBAGE_SCORE}},
-        {score: {"$lt": rules.GARBAGE_SCORE}, "stored_at": {"$lte": old}},
+        {score: {"$lt": GARBAGE_SCORE}, "stored_at": {"$lte": old}},
     ]
     return [
         {

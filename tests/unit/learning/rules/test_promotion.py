@@ -20,6 +20,7 @@ from rayapp.learning.rules.promotion import (
     transition_id,
 )
 from rayapp.memory.item import IndexOp, MemoryItem, Stats, Status, SyncState
+from rayapp.memory.rules.creation import restored
 from rayapp.memory.tiers import TIER_POLICY, Tier
 from tests.support.builders import an_item
 
@@ -194,6 +195,16 @@ class TestArchiveGarbage:
             Tier.WORKING, uses=1, score=0.15, stored_at=YOUNG, created_at=NOW - timedelta(days=900)
         )
         assert decided(item) == KEPT
+
+    @pytest.mark.parametrize("tier", [Tier.WORKING, Tier.HISTORY])
+    @pytest.mark.parametrize("stored_at", [OLD, YOUNG])
+    def test_what_was_brought_back_stays(self, tier: Tier, stored_at: datetime) -> None:
+        item = item_of(tier, uses=2, score=0.05, stored_at=stored_at)
+        gone = apply_move(item, decide(item, NOW, BY_SCORE), NOW)
+        assert gone.status is Status.ARCHIVED
+        back = restored(gone, NOW)
+        assert decided(back) == KEPT
+        assert (back.stats.score, back.stats.uses) == (0.2, 2)
 
 
 class TestOrder:
