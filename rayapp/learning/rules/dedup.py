@@ -107,6 +107,7 @@ def merged(winner: MemoryItem, loser: MemoryItem, now: datetime) -> tuple[Memory
         tags=_unite(winner.tags, loser.tags),
         entities=_unite(winner.entities, loser.entities),
         always_inject=winner.always_inject or loser.always_inject,
+        instruction=winner.instruction or loser.instruction,
         created_at=min(winner.created_at, loser.created_at),
         tier_entered_at=(
             min(winner.tier_entered_at, loser.tier_entered_at)

@@ -127,6 +127,13 @@ class TestWinner:
     def test_what_one_pins_stays_pinned(self, pinned: tuple[bool, bool]) -> None:
         assert self.kept({"always_inject": pinned[0]}, {"always_inject": pinned[1]}).always_inject
 
+    def test_what_one_asks_of_every_answer_stays_asked(self) -> None:
+        asks, plain = {"instruction": "Answer in metric."}, {"expires_at": NOW + DAY}
+        for kept in (self.kept(plain, asks), self.kept(asks, plain)):
+            assert (kept.instruction, kept.expires_at) == ("Answer in metric.", None)
+        own = self.kept({"instruction": "ענה בקצרה"}, asks)
+        assert own.instruction == "ענה בקצרה"
+
     @pytest.mark.parametrize(
         ("winner", "loser", "expected"),
         [(NOW, NOW + DAY, NOW + DAY), (NOW + DAY, NOW, NOW + DAY), (None, NOW, None)],
