@@ -333,8 +333,9 @@ JUDGED = st.builds(
     tier_success=st.sampled_from([4.75, 5.0]),
 )
 ITEMS = st.builds(
-    lambda tier, stats, age_h, expiry_h, status, user: an_item(
+    lambda tier, stats, age_h, expiry_h, status, user, instruction: an_item(
         user_id=user,
+        instruction=instruction,
         tier=tier,
         stats=stats,
         status=status,
@@ -347,6 +348,7 @@ ITEMS = st.builds(
     st.sampled_from([None, -1, 0, 1]),
     st.sampled_from([Status.ACTIVE, Status.ACTIVE, Status.ACTIVE, Status.ARCHIVED]),
     st.sampled_from(["dana", "noa"]),
+    st.sampled_from([None, None, "Always answer in metric."]),
 )
 
 
@@ -401,6 +403,14 @@ class CandidatesContract:
     ) -> None:
         await stored(world.items, an_item(expires_at=NOW, stats=Stats(score=0.9)))
         assert await every_page(world.lifecycle, None, 5) == []
+
+    async def test_what_is_asked_of_every_answer_is_no_candidate(
+        self, world: LifecycleWorld
+    ) -> None:
+        bad = Stats(uses=2, score=0.0)
+        await stored(world.items, an_item(stats=bad, instruction="ענה תמיד בעברית"))
+        garbage = await stored(world.items, an_item(stats=bad))
+        assert ids(await every_page(world.lifecycle, None, 5)) == [garbage.memory_id]
 
     async def test_what_was_brought_back_is_no_candidate(self, world: LifecycleWorld) -> None:
         gone = an_item(status=Status.ARCHIVED, stats=Stats(uses=2, score=0.05))

@@ -138,11 +138,13 @@ def archive_expired(item: MemoryItem, now: datetime, params: PromotionParams) ->
 
 
 def archive_garbage(item: MemoryItem, now: datetime, params: PromotionParams) -> Decision | None:
-    """It was judged and does not help; a young item gets more patience."""
+    """It was judged and does not help; a young item gets more patience. What is asked of every
+    answer holds until it is taken back (decision 0056): a bad answer is no failure of it."""
     score = item.stats.score
     young = now - item.stored_at < YOUNG
     bound = YOUNG_GARBAGE_SCORE if young else GARBAGE_SCORE
-    if item.tier is Tier.PATTERNS or not item.stats.uses or score >= bound:
+    stays = item.tier is Tier.PATTERNS or item.instruction is not None
+    if stays or not item.stats.uses or score >= bound:
         return None
     return Decision("archive", f"score {score:g} below {bound:g}")
 

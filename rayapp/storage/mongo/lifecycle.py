@@ -299,6 +299,7 @@ def _judged(now: datetime) -> list[Document]:
         {
             "tier": {"$in": [Tier.WORKING.value, Tier.HISTORY.value]},
             "stats.uses": {"$gt": 0},
+            "instruction": None,
             "$or": garbage,
         },
     ]

@@ -187,6 +187,11 @@ class TestArchiveGarbage:
     ) -> None:
         assert decided(item_of(tier, uses=1, score=score, stored_at=stored_at)) == expected
 
+    @pytest.mark.parametrize("tier", [Tier.WORKING, Tier.HISTORY])
+    def test_what_is_asked_of_every_answer_is_no_garbage(self, tier: Tier) -> None:
+        item = item_of(tier, uses=2, score=0.0)
+        assert decided(replace(item, instruction="ענה תמיד בעברית")) == KEPT
+
     def test_what_was_never_judged_is_no_garbage(self) -> None:
         assert decided(item_of(Tier.WORKING, uses=0, score=0.0)) == KEPT
 
