@@ -86,7 +86,8 @@ class GraphStore(Protocol):
     async def dead_references(
         self, limit: int, after: str | None
     ) -> tuple[list[tuple[str, str]], str | None]:
-        """(user_id, point_id) named by examples or known solutions whose item is not active.
+        """(user_id, point_id) named by examples or known solutions whose item is not active, nor a
+        failure that was archived for it (`buried`).
 
         Looks at `limit` rows from `after` on; the second value continues, None ends the round.
         """

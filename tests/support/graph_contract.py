@@ -24,7 +24,7 @@ from rayapp.graphs.records import (
 )
 from rayapp.learning.ports import OutcomeLimits, OutcomeStore
 from rayapp.learning.records import OutcomeEvent
-from rayapp.memory.item import Outcome, Status, point_id_of
+from rayapp.memory.item import Outcome, Stats, Status, point_id_of
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -353,6 +353,24 @@ class ReferencesContract:
         assert priors.routing[0].tiers == {Tier.WORKING: ONE_WORKED}
         assert await all_dead(stores.graphs, NEVER_REACHED) == set()
         assert await stores.graphs.forget(DANA_WRITES, []) == 0
+
+    async def test_what_was_archived_for_its_failures_is_remembered(
+        self, stores: GraphStores
+    ) -> None:
+        bad = Stats(uses=2, failed_count=2, score=0.0, last_outcome=Outcome.FAILED)
+        kinds: dict[str, dict[str, Any]] = {
+            "buried": {},
+            "merged": {"merged_into": "buried"},
+            "put-away": {"stats": replace(bad, score=0.2)},
+            "worked": {"stats": replace(bad, last_outcome=Outcome.WORKED)},
+        }
+        for name, changes in kinds.items():
+            fields = {"status": Status.ARCHIVED, "stats": bad, **changes}
+            await stored(stores.memories, an_item(memory_id=name, **fields))
+        found = tuple(example(name) for name in kinds)
+        assert await settled(stores, OutcomeChanges(routing=(routed(examples=found),)))
+        dead = {("dana", point_id_of("dana", name)) for name in kinds if name != "buried"}
+        assert await all_dead(stores.graphs, NEVER_REACHED) == dead
 
 
 async def all_dead(graphs: GraphStore, limit: int) -> set[tuple[str, str]]:

@@ -12,10 +12,10 @@ from rayapp.graphs.rules.question import Question, by_success, fingerprint, node
 from rayapp.graphs.rules.routing import action_success_rate, tier_advice, wilson_of
 from rayapp.graphs.rules.views import action_totals
 from rayapp.learning.records import OutcomeEvent
-from rayapp.memory.item import MemoryItem, Outcome, Stats, Status
+from rayapp.learning.rules.promotion import buried
+from rayapp.memory.item import MemoryItem, Outcome, Stats
 from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ItemFilter
-from rayapp.memory.tiers import GARBAGE_SCORE
 from rayapp.text.concept import Concept
 from rayapp.text.expansions import Expansions
 
@@ -87,8 +87,8 @@ def insights_of(
     """
     rows = rows_of(question, evidence.priors)
     shown = {i.point_id: i for i in evidence.items if matches(i, ItemFilter(now=now, valid_at=now))}
-    buried = {i.point_id: i for i in evidence.items if _buried(i)}
-    seen = _seen(question, evidence, {**buried, **shown}, expansions)
+    failed = {i.point_id: i for i in evidence.items if buried(i)}
+    seen = _seen(question, evidence, {**failed, **shown}, expansions)
     # What the rules archived is no help any more, but that it failed must not be forgotten.
     seen = {p: one for p, one in seen.items() if p in shown or one.outcome is Outcome.FAILED}
     known = _known_solution(evidence.priors.solutions, shown, seen)
@@ -123,12 +123,6 @@ def insights_of(
         known_solution=known[0] if known else None,
         best_tiers={row.concept: best for row in rows for best in tier_advice([row])[:1]},
     )
-
-
-def _buried(item: MemoryItem) -> bool:
-    """Archived after it failed, by the rule for garbage or as good as."""
-    failed = item.stats.last_outcome is Outcome.FAILED and item.stats.score < GARBAGE_SCORE
-    return item.status is Status.ARCHIVED and item.merged_into is None and failed
 
 
 def _match(question: Question, priors: records.GraphPriors) -> tuple[Concept, ...]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rayapp.core.errors import NotFound, VersionConflict
 from rayapp.learning.records import Move
-from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Status
+from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Outcome, Status
 from rayapp.memory.rules import creation
 from rayapp.memory.rules.filtering import is_expired
 from rayapp.memory.rules.revision import revised, touch
@@ -147,6 +147,13 @@ def archive_garbage(item: MemoryItem, now: datetime, params: PromotionParams) ->
     if stays or not item.stats.uses or score >= bound:
         return None
     return Decision("archive", f"score {score:g} below {bound:g}")
+
+
+def buried(item: MemoryItem) -> bool:
+    """Archived after it failed, by the rule for garbage or as good as: it helps nobody, but that it
+    failed must not be forgotten."""
+    failed = item.stats.last_outcome is Outcome.FAILED and item.stats.score < GARBAGE_SCORE
+    return item.status is Status.ARCHIVED and item.merged_into is None and failed
 
 
 PROMOTION_RULES: tuple[Judge, ...] = (

@@ -13,8 +13,9 @@ from rayapp.core.errors import InvalidInput
 from rayapp.graphs import records
 from rayapp.graphs.rules import content
 from rayapp.learning.rules.graph_effects import MAX_EXAMPLES
-from rayapp.memory.item import MemoryItem, Status
+from rayapp.memory.item import MemoryItem, Outcome, Status
 from rayapp.memory.scope import WriteScope
+from rayapp.memory.tiers import GARBAGE_SCORE
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.convert import from_document
 from rayapp.storage.mongo.database import MongoDatabase, listed
@@ -87,11 +88,22 @@ class GraphMerges:
 
 # References from the graphs to items: finding the dead ones, a page at a time, and removing them.
 #
-# Only live items are worth remembering as examples and solutions; reads hydrate from the truth, so
-# a dead reference wastes a place and shows nothing.
+# Only live items are worth remembering as examples and solutions, and failures that were archived
+# for it, which are still warned of; reads hydrate from the truth, so any other reference wastes a
+# place and shows nothing.
 
 # The order in which a round visits the collections.
 REFERRING = (indexes.SOLUTIONS, indexes.ROUTING, indexes.ACTIONS)
+
+
+# `buried` of the promotion rules, as a condition.
+BURIED: Document = {
+    "status": Status.ARCHIVED.value,
+    "merged_into": None,
+    "stats.last_outcome": Outcome.FAILED.value,
+    "stats.score": {"$lt": GARBAGE_SCORE},
+}
+REMEMBERED: Document = {"$or": [{"status": Status.ACTIVE.value}, BURIED]}
 
 
 class GraphReferences:
@@ -137,7 +149,7 @@ class GraphReferences:
             docs = await cursor.to_list()
             named = list(dict.fromkeys(pair for doc in docs for pair in _named(doc)))
             living = self._of(indexes.ITEMS).find(
-                {"point_id": {"$in": [point for _, point in named]}, "status": Status.ACTIVE.value},
+                {"point_id": {"$in": [point for _, point in named]}, **REMEMBERED},
                 {"_id": 0, "user_id": 1, "point_id": 1},
             )
             alive = {(doc["user_id"], doc["point_id"]) async for doc in living}

@@ -10,6 +10,7 @@ from rayapp.core.settings.model import GraphSettings
 from rayapp.graphs import records
 from rayapp.graphs.rules import content
 from rayapp.learning.records import OutcomeEvent
+from rayapp.learning.rules.promotion import buried
 from rayapp.memory.item import IndexOp, Status, SyncState
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -217,7 +218,7 @@ class InMemoryGraphStore:
         alive = {
             (row.item.user_id, row.item.point_id)
             for row in self._items.values()
-            if row.item.status is Status.ACTIVE
+            if row.item.status is Status.ACTIVE or buried(row.item)
         }
         end = start + len(looked_at)
         return [pair for pair in looked_at if pair not in alive], (
