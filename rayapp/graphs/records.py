@@ -329,6 +329,8 @@ class PastExperience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionAdvice:
+    """`uses` are those that were judged."""
+
     action: str
     context_type: str
     uses: int

@@ -36,9 +36,14 @@ def success_rate(c: Counters) -> float:
     return c.worked / judged if judged else NEUTRAL_RATE
 
 
+def judged_uses(c: Counters) -> int:
+    """Uses of an action that were judged; `unknown` says nothing."""
+    return c.worked + c.partial + c.failed
+
+
 def action_success_rate(c: Counters) -> float:
-    """Share of successes where a partial one counts half; `unknown` says nothing."""
-    judged = c.worked + c.partial + c.failed
+    """Share of successes among the judged uses; a partial one counts half."""
+    judged = judged_uses(c)
     return (c.worked + PARTIAL_SHARE * c.partial) / judged if judged else NEUTRAL_RATE
 
 

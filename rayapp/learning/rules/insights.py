@@ -9,8 +9,7 @@ from rayapp.graphs import records
 from rayapp.graphs.rules import directives
 from rayapp.graphs.rules.content import happened_to
 from rayapp.graphs.rules.question import Question, by_success, fingerprint, nodes_of, rows_of
-from rayapp.graphs.rules.routing import action_success_rate, tier_advice, wilson_of
-from rayapp.graphs.rules.views import action_totals
+from rayapp.graphs.rules.routing import action_success_rate, judged_uses, tier_advice, wilson_of
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.promotion import buried
 from rayapp.memory.item import MemoryItem, Outcome, Stats
@@ -23,7 +22,7 @@ from rayapp.text.expansions import Expansions
 SAME_TURN = timedelta(seconds=30)
 # Past experiences of each kind that are shown; all of them in full text.
 MAX_EXPERIENCES = 5
-# Uses before an action is judged, and the rates from which it is advised (client contract).
+# Judged uses before an action is advised, and the rates from which it is advised (client contract).
 ACTION_MIN_USES = 3
 PREFER_RATE = 0.7
 AVOID_RATE = 0.4
@@ -259,23 +258,39 @@ def _action_advice(
 ) -> tuple[records.ActionAdvice, ...]:
     """Actions of the context that were judged often enough, the most reliable first."""
     found = []
-    for total in action_totals(rows):
-        if total.counters.uses >= ACTION_MIN_USES:
-            rate = action_success_rate(total.counters)
+    for row in _telling(rows):
+        judged = judged_uses(row.counters)
+        if judged >= ACTION_MIN_USES:
+            rate = action_success_rate(row.counters)
             found.append(
                 records.ActionAdvice(
-                    action=total.action,
-                    context_type=total.context_type,
-                    uses=total.counters.uses,
-                    worked=total.counters.worked,
-                    failed=total.counters.failed,
+                    action=row.action,
+                    context_type=row.context_type,
+                    uses=judged,
+                    worked=row.counters.worked,
+                    failed=row.counters.failed,
                     success_rate=rate,
-                    wilson=wilson_of(total.counters),
-                    advice=_advice(total.action, rate),
+                    wilson=wilson_of(row.counters),
+                    advice=_advice(row.action, rate),
                 )
             )
     found.sort(key=lambda one: (-one.wilson, -one.uses, -priority(one.action), one.action))
     return tuple(found[:MAX_ACTIONS])
+
+
+def _telling(rows: Sequence[records.ActionRow]) -> list[records.ActionRow]:
+    """One row of each action: that of its own outcomes, else that of the tier where it was judged
+    most often. One outcome counts in every tier that it judged, so a sum would count it several
+    times. Of two that were judged alike the worse one speaks: nothing is praised by chance."""
+    best: dict[tuple[str, str], records.ActionRow] = {}
+    for row in sorted(rows, key=_weight):
+        best[row.context_type, row.action] = row
+    return list(best.values())
+
+
+def _weight(row: records.ActionRow) -> tuple[bool, int, float, str]:
+    counters = row.counters
+    return row.tier is None, judged_uses(counters), -wilson_of(counters), row.tier or ""
 
 
 def _advice(action: str, rate: float) -> str:

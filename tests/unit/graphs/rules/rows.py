@@ -73,7 +73,11 @@ def edge(source: str, target: str, weight: float = 1.0) -> ContentEdge:
 
 
 def action(
-    context_type: str, name: str, counters: Counters, tier: Tier = Tier.HISTORY, **changes: Any
+    context_type: str,
+    name: str,
+    counters: Counters,
+    tier: Tier | None = Tier.HISTORY,
+    **changes: Any,
 ) -> ActionRow:
     return ActionRow(
         context_type=context_type,

@@ -342,12 +342,33 @@ def test_memory_tools_are_counted_but_never_advised(query: str, tool: str, count
     assert found.directives == ()
 
 
-def test_an_action_is_judged_from_three_uses_over_all_tiers() -> None:
-    two = action("docker", "x", counted(2), Tier.BOOKS)
-    one = action("docker", "x", counted(1), Tier.HISTORY)
-    assert told(asked(ENGLISH), priors=GraphPriors(actions=(two,))).actions == ()
-    [found] = told(asked(ENGLISH), priors=GraphPriors(actions=(two, one))).actions
-    assert (found.uses, found.success_rate) == (3, 1.0)
+@pytest.mark.parametrize(
+    ("counters", "uses"),
+    [(counted(2), None), (counted(1, unknown=8), None), (counted(2, 1, unknown=5), 3)],
+)
+def test_an_action_is_advised_from_three_judged_uses(counters: Any, uses: int | None) -> None:
+    priors = GraphPriors(actions=(action("docker", "x", counters),))
+    found = [one.uses for one in told(asked(ENGLISH), priors=priors).actions]
+    assert found == ([] if uses is None else [uses])
+
+
+def test_one_outcome_over_three_tiers_is_one_outcome() -> None:
+    tiers = (Tier.WORKING, Tier.HISTORY, Tier.PATTERNS)
+    once = tuple(action("docker", "x", counted(1), tier) for tier in tiers)
+    assert told(asked(ENGLISH), priors=GraphPriors(actions=once)).actions == ()
+
+
+def test_an_action_speaks_for_itself_else_by_the_tier_where_it_was_judged_most() -> None:
+    rows = (
+        action("docker", "x", counted(1, 2), Tier.HISTORY),
+        action("docker", "x", counted(4, unknown=1), Tier.BOOKS),
+        action("docker", "x", counted(3, unknown=9), Tier.WORKING),
+    )
+    [by_tier] = told(asked(ENGLISH), priors=GraphPriors(actions=rows)).actions
+    assert (by_tier.uses, by_tier.worked, by_tier.failed) == (4, 4, 0)
+    own = action("docker", "x", counted(0, 3), None)
+    [found] = told(asked(ENGLISH), priors=GraphPriors(actions=(own, *rows))).actions
+    assert (found.uses, found.worked, found.advice) == (3, 0, "avoid")
 
 
 @pytest.mark.parametrize(
