@@ -37,7 +37,7 @@ CONTEXT_TYPES: tuple[str, ...] = (
 # The kind of a text shows in its beginning; a search must not pay for the rest. Measured: under
 # a millisecond for this many.
 MAX_CONTEXT_CHARS = 1_000
-# Particles that may be written together with a Hebrew word, up to three of them (וכשה).
+# Particles that may be written together with a word in Hebrew, up to three of them (וכשה, בDocker).
 _PARTICLES = "[הבלוכמש]{0,3}"
 
 
@@ -55,7 +55,8 @@ def _rule(context_type: str, english: tuple[str, ...], hebrew: tuple[str, ...]) 
     return ContextRule(
         context_type,
         re.compile(
-            rf"(?<![\w.])(?:{latin})(?!\w)|(?<![\w\"'])(?:{_PARTICLES})(?:{letters})(?![\w\"'])",
+            rf"(?<![\w.])(?:{_PARTICLES})(?:{latin})(?!\w)"
+            rf"|(?<![\w\"'])(?:{_PARTICLES})(?:{letters})(?![\w\"'])",
             re.IGNORECASE,
         ),
     )
@@ -127,8 +128,8 @@ RULES: tuple[ContextRule, ...] = (
             r"דיבאג(?:ינג)?|לדבג|מדבג(?:ת|ים)?|ניפוי (?:שגיאות|באגים|תקלות)|באג(?:ים)?",
             r"(?:שגיא|תקל|קריס)(?:ה|ות|ת)|קורסת|קרס(?:ה|ו)?|נתקע(?:ת|ים|ה)?",
             r"נכשל(?:ת|ים|ות|ה|ו)?|כישלון|כשל(?:ים)?|דליפת זיכרון|שבור(?:ה|ים)?",
-            r"לא (?:עובד(?:ת|ים|ות)?|עבד(?:ה|ו)?|רץ|רצה|עולה|נטענ?[ןת]?|מתקמפל|מגיב(?:ה)?"
-            r"|פועל(?:ת)?)|לאתר (?:את )?(?:ה)?(?:בעיה|תקלה)",
+            r"לא (?:עובד(?:ת|ים|ות)?|עבד(?:ה|ו)?|רץ|רצ(?:ה|ים|ות)|עולה|נטענ?(?:[ןת]|ים|ות)?"
+            r"|מתקמפל(?:ת|ים|ות)?|מגיב(?:ה)?|פועל(?:ת)?)|לאתר (?:את )?(?:ה)?(?:בעיה|תקלה)",
         ),
     ),
     _rule(
