@@ -506,8 +506,9 @@ class OutcomesService:
     async def _receipt_showing(
         self, scope: WriteScope, request: FeedbackRequest, citations: Sequence[str]
     ) -> Receipt | None:
-        """The newest receipt of this answer that shows one of the citations, else one of no answer:
-        what another answer was given with is not judged by this thumb."""
+        """The newest receipt of this answer that shows one of the citations, else one of no answer.
+        Some programs name the question in the context and the answer in the thumb: where no receipt
+        fits by its name, the newest does."""
         if request.conversation_id is None:
             return None
         found = await self.receipts.latest(scope.own, request.conversation_id, RECEIPTS_LOOKED_AT)
@@ -515,7 +516,8 @@ class OutcomesService:
         cited = set(citations)
         fits = [one for one in mine if not cited.isdisjoint(all_shown(one))]
         of_turns = ((turn, one) for turn in (request.message_id, None) for one in fits)
-        return next((one for turn, one in of_turns if one.turn_id == turn), None)
+        newest = fits[0] if fits else None
+        return next((one for turn, one in of_turns if one.turn_id == turn), newest)
 
     # --- recording
 
