@@ -113,6 +113,8 @@ def up(
             settings, wait=wait, app=application, on_step=show, on_wait=progress.waiting
         )
     url = result.state.http_url
+    if result.started and (said := stack.not_joined(settings_in(data_dir, profile))):
+        console.print(said, soft_wrap=True)
     if not result.started:
         console.print(f"Already running at {url}; nothing was started.")
         if result.other_settings:
@@ -313,7 +315,7 @@ def become(command: list[str], env: Mapping[str, str]) -> NoReturn:
 
 
 def settings_of(data_dir: Path | None, profile: str | None = None) -> Settings:
-    return stack.without_own_cluster(settings_in(data_dir, profile))
+    return stack.without_local_cluster(settings_in(data_dir, profile))
 
 
 def main() -> None:

@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 
 from rayapp.core.disk_space import MIB, measured
-from rayapp.core.errors import ConfigError
+from rayapp.core.errors import ConfigError, DependencyDown
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack import programs
 from rayapp.local.stack.paths import PortBook, StackPaths, is_free, rotate, tail, write_private
@@ -122,6 +123,8 @@ def up(
     begun = time.monotonic()
     tell = on_wait or (lambda _: None)
     with _only_one(paths):
+        # Once more: a `down` that ended meanwhile removed the folder of the sockets.
+        paths.create()
         state = _running(paths)
         started = state is None
         if state is None:
@@ -201,17 +204,33 @@ def ray_environment(data_dir: Path | str) -> dict[str, str]:
     return found
 
 
-def without_own_cluster(settings: Settings) -> Settings:
-    """The settings without a RAY_ADDRESS that names this stack's own head.
+def without_local_cluster(settings: Settings) -> Settings:
+    """The settings without a RAY_ADDRESS that names the head of a local stack, this or another.
 
-    `eval "$(rayapp env)"` leaves it in the shell, and the next `up` would join what is gone.
+    `eval "$(rayapp env)"` leaves it in the shell. The next `up` would join what is gone, or one of
+    another data directory would take over the application and the vector engine of that stack.
     """
-    paths = StackPaths.of(settings.data.dir)
-    own = {f"{programs.RAY_NODE_IP}:{PortBook(paths.ports, paths.stack_id).ports.get('ray_gcs')}"}
-    if settings.ray.address not in own:
+    if not _of_local_stack(settings.ray.address):
         return settings
     ray = settings.ray.model_copy(update={"address": ""})
     return settings.model_copy(update={"ray": ray})
+
+
+def not_joined(settings: Settings) -> str:
+    """One line when RAY_ADDRESS names the head of another local stack; empty otherwise."""
+    paths, address = StackPaths.of(settings.data.dir), settings.ray.address
+    own = f"{programs.RAY_NODE_IP}:{PortBook(paths.ports, paths.stack_id).ports.get('ray_gcs')}"
+    if address == own or not _of_local_stack(address):
+        return ""
+    return f"RAY_ADDRESS names another local stack ({address}); this one has a Ray of its own."
+
+
+def _of_local_stack(address: str) -> bool:
+    """No cluster that somebody set up listens on this address of the loopback network."""
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(address if "://" in address else f"//{address}")
+        return parts.hostname == programs.RAY_NODE_IP
+    return False
 
 
 def is_running(data_dir: Path | str) -> bool:
@@ -344,8 +363,13 @@ def _wait_started(paths: StackPaths, wait: bool, news: _News) -> StackState:
             raise ConfigError(_with_log(state))
         if state.phase == "ready" or not wait:
             return state
-        if not state.running or time.monotonic() > deadline:
+        if not state.running:
             raise ConfigError(f"The supervisor stopped: see {paths.log('supervisor')}.")
+        if time.monotonic() > deadline:
+            raise DependencyDown(
+                f"It is still starting after {START_TIMEOUT_S:.0f} s: `rayapp status` shows how "
+                "far."
+            )
         time.sleep(POLL_S)
 
 

@@ -105,8 +105,7 @@ class Supervisor:
         self._save()
         plan = self._plan = Plan(self._paths, self._requested)
         if plan.own_ray:
-            # It would win over the token file.
-            os.environ.pop("RAY_AUTH_TOKEN", None)
+            forget_clusters()
         self._publish(plan)
         for child in plan.children:
             child.start()
@@ -419,6 +418,13 @@ class Supervisor:
         # The log lies on the same disk, and a line that is lost is no reason to end.
         with contextlib.suppress(OSError):
             print(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), text, flush=True)
+
+
+def forget_clusters() -> None:
+    """What a shell tells of another cluster would reach Ray's processes, and the jobs that they
+    start would go there; a token would win over the token file."""
+    for name in ("RAY_AUTH_TOKEN", "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):
+        os.environ.pop(name, None)
 
 
 def settings_hash(settings: Settings) -> str:

@@ -17,8 +17,9 @@ from rayapp.local.stack.stack import (
     attach,
     check_room,
     down,
+    not_joined,
     stack_environment,
-    without_own_cluster,
+    without_local_cluster,
 )
 from rayapp.local.stack.supervisor import reachable, settings_hash
 
@@ -172,12 +173,28 @@ def test_settings_hash_sees_every_change() -> None:
     assert settings_hash(one) != settings_hash(two)
 
 
-def test_the_address_that_env_leaves_in_a_shell_is_not_joined(tmp_path: Path) -> None:
+def test_the_address_of_a_local_stack_is_not_joined(tmp_path: Path) -> None:
+    """`eval "$(rayapp env)"` leaves it in the shell: its own, or that of another stack."""
     paths = StackPaths.of(tmp_path)
     paths.run.mkdir()
     paths.ports.write_text('{"ray_gcs": 20001}')
-    tree = {"data": {"dir": tmp_path}}
-    own = load_settings(env={"RAY_ADDRESS": "127.0.0.2:20001"}, overrides=tree)
-    other = load_settings(env={"RAY_ADDRESS": "10.0.0.1:20001"}, overrides=tree)
-    assert without_own_cluster(own) == load_settings(env={}, overrides=tree)
-    assert without_own_cluster(other) == other
+    own, other, client, real = (
+        load_settings(env={"RAY_ADDRESS": address}, overrides={"data": {"dir": tmp_path}})
+        for address in (
+            "127.0.0.2:20001",
+            "127.0.0.2:20123",
+            "ray://127.0.0.2:10001",
+            "10.0.0.1:6379",
+        )
+    )
+    for one in (own, other, client):
+        assert without_local_cluster(one).ray.address == ""
+    assert without_local_cluster(real) == real
+    assert "another local stack (127.0.0.2:20123)" in not_joined(other)
+    assert (not_joined(own), not_joined(real)) == ("", "")
+
+
+def test_without_a_data_directory_another_stack_is_not_joined(tmp_path: Path) -> None:
+    tree = {"data": {"dir": tmp_path / "empty"}}
+    given = load_settings(env={"RAY_ADDRESS": "127.0.0.2:20123"}, overrides=tree)
+    assert without_local_cluster(given) == load_settings(env={}, overrides=tree)

@@ -1,15 +1,21 @@
 """Ray's logs outlive the folder of its sockets."""
 
+import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rayapp.core.errors import ConfigError, DependencyDown
+from rayapp.core.settings.load import load_settings
 from rayapp.local.stack import stack
 from rayapp.local.stack.paths import StackPaths
+from rayapp.local.stack.processes import ProcessRef
 from rayapp.local.stack.stack import down
+from rayapp.local.stack.state import StackState
 
 
 @pytest.fixture
@@ -41,6 +47,42 @@ def test_nobody_goes_up_while_a_down_ends(
 
     monkeypatch.setattr(stack, "keep_ray_logs", somebody_else_would_begin)
     down(paths.data)
+
+
+def test_up_has_its_sockets_when_a_down_ended_before_its_turn(
+    paths: StackPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_one = stack._only_one
+
+    @contextlib.contextmanager
+    def after_a_down(paths: StackPaths) -> Iterator[None]:
+        with only_one(paths):
+            shutil.rmtree(paths.sockets)
+            yield
+
+    def look(paths: StackPaths, *_: object) -> None:
+        assert paths.sockets.is_dir()
+        raise ConfigError("seen")
+
+    monkeypatch.setattr(stack, "_only_one", after_a_down)
+    monkeypatch.setattr(stack, "check_room", lambda *_: None)
+    monkeypatch.setattr(stack, "_spawn", look)
+    with pytest.raises(ConfigError, match="seen"):
+        stack.up(load_settings(env={}, overrides={"data": {"dir": paths.data}}))
+    monkeypatch.undo()
+
+
+def test_a_start_that_takes_too_long_has_not_stopped(
+    paths: StackPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = ProcessRef.of("supervisor", os.getpid())
+    monkeypatch.setattr(stack, "START_TIMEOUT_S", 0.0)
+    state = StackState(stack_id=paths.stack_id, supervisor=me)
+    monkeypatch.setattr(stack, "read_state", lambda _: state)
+    news = stack._News(lambda _: None, lambda _: None, 0)
+    with pytest.raises(DependencyDown, match="still starting after 0 s: `rayapp status`"):
+        stack._wait_started(paths, True, news)
+    monkeypatch.undo()
 
 
 def test_down_keeps_the_logs_of_the_last_session(paths: StackPaths) -> None:

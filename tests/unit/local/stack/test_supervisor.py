@@ -14,7 +14,7 @@ from rayapp.local.stack.front import Front
 from rayapp.local.stack.paths import PortBook, StackPaths
 from rayapp.local.stack.plan import Plan
 from rayapp.local.stack.processes import Child
-from rayapp.local.stack.supervisor import DEFAULT_APP, Supervisor
+from rayapp.local.stack.supervisor import DEFAULT_APP, Supervisor, forget_clusters
 
 GIVEN = {
     "mongo": {"uri": "mongodb://db/"},
@@ -106,3 +106,13 @@ def test_a_start_that_failed_for_another_reason_is_not_repeated(
     with pytest.raises(ConfigError, match=r"no application\.$"):
         supervisor._start_ray_again(ConfigError("There is no application."))
     assert supervisor.state.restarts == {}
+
+
+def test_the_cluster_of_a_shell_does_not_reach_the_processes_of_an_own_ray(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_AUTH_TOKEN")
+    for name in names:
+        monkeypatch.setenv(name, "127.0.0.2:20123")
+    forget_clusters()
+    assert not [name for name in names if name in os.environ]
