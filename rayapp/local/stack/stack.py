@@ -5,7 +5,6 @@ import fcntl
 import os
 import shutil
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -304,7 +303,7 @@ def _spawn(paths: StackPaths, settings: Settings, app: str) -> None:
     remove_state(paths)
     write_private(paths.settings, settings.model_dump_json(indent=1))
     module = "rayapp.local.stack.supervisor"
-    command = [sys.executable, "-m", module, "--data-dir", str(paths.data), "--app", app]
+    command = [*programs.PYTHON, "-m", module, "--data-dir", str(paths.data), "--app", app]
     log_path = paths.log("supervisor")
     rotate(log_path)
     with log_path.open("ab") as log:

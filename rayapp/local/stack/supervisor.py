@@ -184,7 +184,8 @@ class Supervisor:
         imports the application meanwhile and begins when its input is closed."""
         assert self._plan is not None
         env = self._plan.environment() | programs.python_path()
-        command = [sys.executable, "-m", "rayapp.serve.deploy", "--data-dir", str(self._paths.data)]
+        module = "rayapp.serve.deploy"
+        command = [*programs.PYTHON, "-m", module, "--data-dir", str(self._paths.data)]
         with self._paths.log("deploy").open("wb") as log:
             env |= mark_of(self._paths.stack_id, "deploy")
             pipe = subprocess.PIPE

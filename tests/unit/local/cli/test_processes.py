@@ -128,6 +128,15 @@ def test_help_of_a_job_is_its_own_and_needs_no_stack(tmp_path: Path) -> None:
     assert evaluate.parser().prog in done.stdout
 
 
+def test_a_job_is_not_looked_for_in_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    for name in ("jobs/__init__.py", "jobs/evaluate.py", "queue.py"):
+        (tmp_path / name).write_text("raise SystemExit('somebody else')")
+    command = f"{sys.executable} -P -m rayapp job evaluate --help"
+    done = typed(command, tmp_path)
+    assert (done.returncode, "--suite" in done.stdout) == (0, True), done.stderr
+
+
 # Stands for a driver, which needs longer than a moment to end its step.
 PAUSES = """
 import os, signal, sys, time

@@ -67,7 +67,7 @@ def test_valkey_listens_on_its_socket_only_and_keeps_no_file() -> None:
 def test_ray_gets_every_port_from_us(paths: StackPaths) -> None:
     command = programs.ray_command(paths, PORTS, settings_with(ray={"dashboard": False}))
     text = " ".join(command)
-    assert command[0] == sys.executable
+    assert command[:3] == [sys.executable, "-P", "-m"], "not what lies in the current folder"
     assert all(str(port) in text for port in PORTS.values())
     assert "--head" in command
     assert "--block" in command
