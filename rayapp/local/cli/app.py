@@ -288,7 +288,7 @@ def job(
     name: Annotated[str, typer.Argument(help="Module of the package jobs.")] = "--help",
     data_dir: DataDir = None,
 ) -> None:
-    """Run `python -m jobs.NAME` with the remaining arguments, attached to the stack."""
+    """Run `python -m jobs.NAME` with the remaining arguments, attached to the stack if one runs."""
     if name in HELP_OPTIONS:
         console.print(context.get_help())
         console.print(f"Jobs: {', '.join(job_names())}. Options of one: `rayapp job NAME --help`.")
@@ -296,10 +296,19 @@ def job(
     command = [*PYTHON, "-m", f"jobs.{checked_job(name)}", *context.args]
     env = os.environ | python_path()
     if not HELP_OPTIONS & set(context.args):
-        folder = settings_of(data_dir).data.dir
-        env |= stack.stack_environment(folder)
-        env["RAYAPP_DATA__DIR"] = str(StackPaths.of(folder).data)
+        env |= environment_of(data_dir)
     become(command, env)
+
+
+def environment_of(data_dir: Path | None) -> dict[str, str]:
+    """What a job finds its stack by. Where none runs, the job says whether it needs one: not every
+    one does, and on a node of a cluster the servers are in the environment."""
+    folder = settings_of(data_dir).data.dir
+    runs = stack.is_running(folder)
+    env = stack.stack_environment(folder) if runs else {}
+    if runs or data_dir is not None:
+        env["RAYAPP_DATA__DIR"] = str(StackPaths.of(folder).data)
+    return env
 
 
 def become(command: list[str], env: Mapping[str, str]) -> NoReturn:

@@ -17,7 +17,7 @@ from rayapp.admin.ports import ApiKey, Scope
 from rayapp.core.errors import ConfigError, InvalidInput
 from rayapp.core.settings.load import load_settings
 from rayapp.local.cli import keys
-from rayapp.local.cli.app import app, checked_job, job_names, places
+from rayapp.local.cli.app import app, checked_job, environment_of, job_names, places
 from rayapp.local.cli.keys import user_of
 from rayapp.local.cli.output import console, table_of
 from rayapp.local.stack import stack
@@ -50,6 +50,27 @@ def test_help_without_a_job_lists_them() -> None:
     done = RUNNER.invoke(app, ["job", "--help"])
     assert done.exit_code == 0
     assert "reindex" in done.output
+
+
+def test_a_job_begins_without_a_stack_and_says_itself_whether_it_needs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RAYAPP_DATA__DIR", raising=False)
+    assert environment_of(None) == {}
+    assert environment_of(Path("data")) == {"RAYAPP_DATA__DIR": str(tmp_path / "data")}
+    paths = StackPaths.of("data")
+    paths.run.mkdir(parents=True)
+    state = StackState(
+        stack_id=paths.stack_id,
+        supervisor=ProcessRef.of("supervisor", os.getpid()),
+        environment={"MONGODB_URI": "mongodb://127.0.0.1:1/"},
+    )
+    write_state(paths, state)
+    assert environment_of(Path("data")) == {
+        "MONGODB_URI": "mongodb://127.0.0.1:1/",
+        "RAYAPP_DATA__DIR": str(tmp_path / "data"),
+    }
 
 
 def test_status_says_why_it_is_not_ready_and_where_to_look(tmp_path: Path) -> None:
