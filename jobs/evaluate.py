@@ -36,7 +36,7 @@ from jobs.suites.results import Evaluated, Outputs, Results, show, show_gates
 from jobs.suites.runner import RunOptions
 from jobs.suites.searched import MOST_DEGRADED
 from rayapp.client import MemoryClient
-from rayapp.client.discovery import data_dir_of, read_key, service_url
+from rayapp.client.discovery import read_key, service_url
 from rayapp.client.progress import Progress
 from rayapp.core.errors import ConfigError
 from rayapp.local.cli.output import report_console
@@ -135,7 +135,7 @@ async def evaluate(arguments: argparse.Namespace, console: Console) -> int:
     outputs = Outputs(out=arguments.out, markdown=arguments.markdown, picture=arguments.picture)
     _check(arguments, outputs)
     chosen = _choose(arguments)
-    url = service_url(arguments.url, data_dir_of(arguments.data_dir))
+    url = service_url(arguments.url, arguments.data_dir)
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
     options = RunOptions(run_id=run_id, recipe=arguments.recipe, concurrency=arguments.concurrency)
     started = time.monotonic()

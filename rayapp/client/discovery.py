@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,26 @@ def read_state(data_dir: Path) -> dict[str, Any] | None:
     return state
 
 
-def service_url(url: str | None, data_dir: Path) -> str:
-    """`url` when given, else that of the stack of `data_dir`, else the default port."""
+def service_url(url: str | None, data_dir: Path | None) -> str:
+    """`url` when given, else that of the stack of `data_dir`, which is as in `data_dir_of`.
+
+    Where nobody named a directory and no stack runs in the default one: the default port.
+    Raises ConfigError: no stack runs in the directory that was named. Another one may have the
+    default port, and what is meant for this one would be written there.
+    """
     if url:
         return url.rstrip("/")
-    known = (read_state(data_dir) or {}).get("http_url")
-    return str(known).rstrip("/") if known else DEFAULT_URL
+    folder = data_dir_of(data_dir)
+    state = read_state(folder) or {}
+    known = str(state.get("http_url") or "").rstrip("/")
+    if data_dir is None and not os.environ.get("RAYAPP_DATA__DIR"):
+        return known or DEFAULT_URL
+    if not known or state.get("phase") == "failed":
+        raise ConfigError(
+            f"No stack runs for {folder}: start it with `rayapp up --data-dir "
+            f"{shlex.quote(str(folder))}`, or name --url."
+        )
+    return known
 
 
 def read_key(path: Path | None) -> str | None:

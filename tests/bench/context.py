@@ -27,7 +27,7 @@ from rich.table import Table
 
 from jobs.ending import DONE, WITH_FAILURES, command_parser, run_command
 from jobs.suites.outputs import put_json
-from rayapp.client.discovery import data_dir_of, service_url
+from rayapp.client.discovery import service_url
 from rayapp.core.errors import DependencyDown
 from rayapp.local.cli.output import number_table
 from rayapp.search.rules.evaluation import percentile
@@ -177,7 +177,7 @@ def table(report: dict[str, Any]) -> Table:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    url = service_url(arguments.url, data_dir_of(arguments.data_dir))
+    url = service_url(arguments.url, arguments.data_dir)
     rows = asyncio.run(measured(url, arguments))
     report = {
         "run_id": arguments.reuse,

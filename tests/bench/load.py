@@ -71,7 +71,7 @@ def measure(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
         RayappError: the service is away, or no stack runs in the data directory.
     """
     data_dir = data_dir_of(arguments.data_dir)
-    url = service_url(arguments.url, data_dir)
+    url = service_url(arguments.url, arguments.data_dir)
     load = phases.Load(
         url=url,
         run_id=arguments.reuse or secrets.token_hex(4),
@@ -85,7 +85,7 @@ def measure(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
     )
     asyncio.run(phases.require_service(url))
     # Only the stack of the data directory can be looked into; another URL is HTTP alone.
-    local = read_state(data_dir) is not None and service_url(None, data_dir) == url
+    local = read_state(data_dir) is not None and service_url(None, arguments.data_dir) == url
     report: dict[str, Any] = {
         "run_id": load.run_id,
         "at": datetime.now(UTC).isoformat(),

@@ -143,14 +143,16 @@ class SetUp:
 
     async def ours(self) -> Target:
         data_dir = data_dir_of(self._arguments.data_dir)
-        url = service_url(self._arguments.url, data_dir)
+        url = service_url(self._arguments.url, self._arguments.data_dir)
         async with MemoryClient(url) as client:
             service = Service(client, self.run_id, self._progress)
             if self._arguments.reuse is None:
                 await service.run([self._stored])
             users = service.user(self._part, "")
         # Only the stack of the data directory can be looked into; another URL is HTTP alone.
-        local = read_state(data_dir) is not None and service_url(None, data_dir) == url
+        local = (
+            read_state(data_dir) is not None and service_url(None, self._arguments.data_dir) == url
+        )
         return Target(
             OURS,
             url,

@@ -42,7 +42,7 @@ from jobs.suites.outputs import put_json
 from jobs.suites.runner import DEPTH
 from jobs.suites.suite import Suite
 from rayapp.client import MemoryClient
-from rayapp.client.discovery import data_dir_of, read_key, service_url
+from rayapp.client.discovery import read_key, service_url
 from rayapp.client.progress import Progress
 from rayapp.core.errors import ConfigError, RayappError
 from rayapp.core.settings.load import load_settings
@@ -136,7 +136,7 @@ class Bench:
 
     async def _ours(self) -> peer_protocol.SystemRun:
         arguments = self.arguments
-        url = service_url(arguments.url, data_dir_of(arguments.data_dir))
+        url = service_url(arguments.url, arguments.data_dir)
         run_id = f"{datetime.now(UTC):%H%M%S}-{secrets.token_hex(2)}"
         key = read_key(arguments.api_key_file)
         async with MemoryClient(url, api_key=key) as client:
@@ -264,7 +264,7 @@ async def measure(arguments: argparse.Namespace, console: Console) -> dict[str, 
 
 async def _probe(arguments: argparse.Namespace) -> None:
     """An absent service ends the run before anything is stored."""
-    url = service_url(arguments.url, data_dir_of(arguments.data_dir))
+    url = service_url(arguments.url, arguments.data_dir)
     async with MemoryClient(url, api_key=read_key(arguments.api_key_file)) as client:
         await client.backlog()
 

@@ -206,7 +206,7 @@ def parser() -> argparse.ArgumentParser:
 async def measure(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Fill, load alone, load beside the job, then look for every stored memory."""
     data_dir = data_dir_of(arguments.data_dir)
-    url = service_url(None, data_dir)
+    url = service_url(None, arguments.data_dir)
     load = phases.Load(
         url=url,
         run_id=arguments.reuse or secrets.token_hex(4),

@@ -73,10 +73,7 @@ def require_engine() -> str:
         )
     # In a process of its own: a damaged library may end the one that loads it.
     done = subprocess.run(
-        [*PYTHON, "-c", f"import {ENGINE_MODULE}"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [*PYTHON, "-c", f"import {ENGINE_MODULE}"], capture_output=True, text=True, check=False
     )
     if done.returncode:
         why = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]

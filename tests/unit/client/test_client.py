@@ -191,9 +191,13 @@ def test_what_is_worth_a_retry(
     assert may_retry(status, code, retry_after_s) is expected
 
 
-def test_url_comes_from_the_argument_then_the_state_then_the_default(tmp_path: Path) -> None:
+def test_url_comes_from_the_argument_then_the_state_then_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAYAPP_DATA__DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
     assert service_url("http://h:1/", tmp_path) == "http://h:1"
-    assert service_url(None, tmp_path) == "http://127.0.0.1:8000"
+    assert service_url(None, None) == "http://127.0.0.1:8000"
     (tmp_path / "run").mkdir()
     state = tmp_path / "run" / "state.json"
     state.write_text(json.dumps({"http_url": "http://127.0.0.1:9123"}))
@@ -201,6 +205,22 @@ def test_url_comes_from_the_argument_then_the_state_then_the_default(tmp_path: P
     state.write_text("{")
     with pytest.raises(ConfigError, match="run `rayapp up` again"):
         service_url(None, tmp_path)
+
+
+def test_a_directory_that_was_named_and_has_no_stack_is_no_other_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = f"No stack runs for {tmp_path}: start it with `rayapp up --data-dir {tmp_path}`"
+    with pytest.raises(ConfigError, match=f"{said}, or name --url"):
+        service_url(None, tmp_path)
+    state = tmp_path / "run" / "state.json"
+    state.parent.mkdir()
+    state.write_text(json.dumps({"http_url": "http://127.0.0.1:8000", "phase": "failed"}))
+    with pytest.raises(ConfigError, match=said):
+        service_url(None, tmp_path)
+    monkeypatch.setenv("RAYAPP_DATA__DIR", str(tmp_path))  # as `rayapp job` names it
+    with pytest.raises(ConfigError, match=said):
+        service_url(None, None)
 
 
 def test_progress_off_a_terminal_is_one_json_line_per_interval() -> None:
