@@ -13,6 +13,9 @@ from rayapp.client.retry import RetryPolicy, may_retry
 from rayapp.core.errors import DependencyDown
 
 RETRY_S = 0.5  # before the stream is asked for again, until the server names another pause
+READY = "ready"
+# Every connection begins with one of them.
+MARKS = frozenset({READY, "reset"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,8 @@ class Stream:
 
     Attributes:
         last: names of events after which there is nothing more.
-        once: ask a single time and end with the answer.
+        once: end with the first connection that brings nothing new: the server answers a part at
+            a time, and a connection may break in the middle.
     """
 
     path: str
@@ -41,6 +45,8 @@ class Stream:
     once: bool = False
     ended: bool = False
     _failures: int = 0
+    _answers: int = 0
+    _brought: bool = False
     _pause_s: float = RETRY_S
     _id: str | None = None
     _name: str = ""
@@ -49,6 +55,7 @@ class Stream:
     def request(self) -> Request:
         """The next connection."""
         self._id, self._name, self._data = None, "", []
+        self._brought = False
         headers = {**self.headers, "Accept": "text/event-stream"}
         if self.last_id is not None:
             headers["Last-Event-ID"] = self.last_id
@@ -68,11 +75,16 @@ class Stream:
             return None
         if name in self.last:
             self.ended = True
+        if name not in MARKS:
+            self._brought = True
+        elif name == READY and self.once and self._answers:
+            return None  # of a connection that the caller did not ask for
         return Event(id=self.last_id or "", name=name or "message", data=_object("\n".join(data)))
 
     def closed(self) -> float:
         """The server ended the connection; the pause before the next one."""
-        self.ended = self.ended or self.once
+        self._answers += 1
+        self.ended = self.ended or (self.once and not self._brought)
         return self._pause_s
 
     def refused(self, response: httpx.Response) -> float:

@@ -26,10 +26,12 @@ def frame(number: int, name: str = "stored") -> str:
 
 @dataclass
 class Events(FakeService):
-    """Two events per connection, five in all; `refusals` come before the first answer."""
+    """Two events per connection, five in all; `refusals` come before the first answer; `ready`: each
+    begins with this mark."""
 
     asked: list[str | None] = field(default_factory=list)
     refusals: list[Response] = field(default_factory=list)
+    ready: bool = False
 
     def app(self) -> Starlette:
         return Starlette(
@@ -48,6 +50,8 @@ class Events(FakeService):
 
         async def lines() -> AsyncIterator[str]:
             yield "retry: 1\n\n: alive\n\n"
+            if self.ready:
+                yield f'id: {first - 1}\nevent: ready\ndata: {{"type": "ready"}}\n\n'
             for number in range(first, min(first + 2, 6)):
                 yield frame(number, "end" if number == 5 else "progress")
 
@@ -89,10 +93,20 @@ async def test_the_async_client_reads_the_same(service: Events) -> None:
     assert service.asked[:2] == ["1", "1"]
 
 
-def test_without_following_it_is_asked_once(service: Events) -> None:
+def test_without_following_it_is_asked_until_nothing_is_new(service: Events) -> None:
     with SyncMemoryClient(service.url, retry=FAST) as client:
-        assert [one.id for one in client.events(follow=False)] == ["1", "2"]
-    assert service.asked == [None]
+        assert [one.id for one in client.events(follow=False)] == ["1", "2", "3", "4", "5"]
+    assert service.asked == [None, "2", "4", "5"]
+
+
+def test_without_following_the_mark_of_a_connection_is_nothing_new(service: Events) -> None:
+    service.ready = True
+    with SyncMemoryClient(service.url, retry=FAST) as client:
+        found = [(one.id, one.name) for one in client.events(follow=False, last_id="2")]
+    assert found[0] == ("2", "ready")
+    assert [number for number, name in found if name != "ready"] == ["3", "4", "5"]
+    assert len(found) == 4
+    assert service.asked == ["2", "4", "5"]
 
 
 def test_a_refusal_that_does_not_pass_is_an_error(service: Events) -> None:
