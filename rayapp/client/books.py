@@ -1,12 +1,13 @@
 """Client calls about documents."""
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 from rayapp.client.calls import Pause, Reader, Talk, Writer, asked, at, call, form, given, read_file
 from rayapp.client.core import Core, parse
-from rayapp.core.errors import InvalidInput
+from rayapp.core.errors import Conflict, InvalidInput
 from rayapp.wire import books as wire
 from rayapp.wire.search import SearchAnswerView
 
@@ -51,25 +52,32 @@ class BookCalls(Core):
         user_id: str | None = None,
         **described: Unpack[Described],
     ) -> Talk[wire.BookDetail]:
-        """Send a file, and wait until it can be asked about.
+        """Send a file, and wait until it can be asked about. The same bytes are a document once:
+        one that is here already, or was kept before the connection broke, is waited for as well.
 
         Args:
             wait: False: only until it is kept.
             on_progress: is told of the document again and again while it is worked on.
 
         Raises:
-            Conflict: it is here already; `details` has the `existing_book_id`.
+            Conflict: another one has this title; `details` has the `existing_book_id`.
             InvalidInput, TooLarge: it cannot be read; the message says what to do.
         """
         conversation_id = described.get("conversation_id")
         replace = "true" if described.get("replace") else None
         fields = given({**described, "replace": replace})
         path = Path(path)
-        request = form(BOOKS, path.name, read_file(path), fields, self.headers_of(user_id))
-        sent = parse(wire.UploadAnswer, (yield from self.asking(request)))
+        data = read_file(path)
+        request = form(BOOKS, path.name, data, fields, self.headers_of(user_id))
+        try:
+            book_id = parse(wire.UploadAnswer, (yield from self.asking(request))).book_id
+        except Conflict as known:
+            book_id = known.details.get("existing_book_id")
+            if not book_id or known.details.get("file_hash") != sha256(data).hexdigest():
+                raise
         who = Reader(user_id=user_id)
         while True:
-            book = yield from self._book(sent.book_id, conversation_id, **who)
+            book = yield from self._book(book_id, conversation_id, **who)
             if on_progress is not None:
                 on_progress(book)
             if book.status == "failed":

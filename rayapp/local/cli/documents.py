@@ -166,12 +166,7 @@ def _added(
 
     try:
         book = client.upload(path, on_progress=show, **described)
-    except Conflict as error:
-        # What cuts documents is slow to load, and no other command needs it.
-        from rayapp.documents.rules.library import sha256_of
-
-        return error.message, error.details.get("file_hash") == sha256_of(path.read_bytes())
-    except InvalidInput as error:
+    except (Conflict, InvalidInput) as error:
         return error.message, False
     if book.linkedToBookId is not None:
         return f"{book.processingMessage} It is {book.linkedToBookId}.", True

@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from typer.testing import CliRunner
 
 from rayapp.api.app import create_api
+from rayapp.client import SyncMemoryClient
 from rayapp.documents.reading import read_document
 from rayapp.documents.rules.library import book_id_of, sha256_of
 from rayapp.documents.service import CLAIM_S
@@ -31,6 +32,7 @@ class RealApi(FakeService):
 
     world: Harness = field(default_factory=Harness.ready)
     stopped: threading.Event = field(default_factory=threading.Event)
+    works: threading.Event = field(default_factory=threading.Event)
 
     def app(self) -> Starlette:
         return create_api(self.world.services)
@@ -38,7 +40,8 @@ class RealApi(FakeService):
     async def own(self) -> None:
         work = self.world.reading(read_document)
         while not self.stopped.is_set():
-            await work.run_once()
+            if self.works.is_set():
+                await work.run_once()
             await self.world.indexed()
             await self.world.clock.elapse(CLAIM_S)
             await asyncio.sleep(0.02)
@@ -47,6 +50,7 @@ class RealApi(FakeService):
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[RealApi]:
     found = RealApi()
+    found.works.set()
     with serving(found):
         monkeypatch.setattr(stack, "url_of", lambda folder: found.url)
         owner = threading.Thread(target=asyncio.run, args=(found.own(),))
@@ -92,7 +96,7 @@ def test_files_of_a_folder_are_added_and_listed(
     assert "completed" in said
     code, said = run("add", str(tmp_path / "note.txt"))
     assert code == 0
-    assert "is here already" in said
+    assert "1 passage of note (doc_" in said
 
 
 def test_what_cannot_be_read_is_said_and_the_rest_goes_on(
@@ -106,6 +110,28 @@ def test_what_cannot_be_read_is_said_and_the_rest_goes_on(
     assert "cannot be read" in said
     assert "b.pdf: " in said
     assert "1 passage of c" in said
+
+
+def test_a_document_that_was_kept_before_is_waited_for(
+    service: RealApi, tmp_path: Path, run: Callable[..., Ran]
+) -> None:
+    """As after a connection that broke when the service had taken the form."""
+    file = tmp_path / "b.pdf"
+    file.write_bytes(b"%PDF-1.7 broken")
+    service.works.clear()
+    with SyncMemoryClient(service.url) as client:
+        kept_book = client.upload(file, wait=False)
+    assert kept_book.status == "pending"
+    threading.Timer(0.5, service.works.set).start()
+    code, said = run("add", str(file))
+    assert code == 3, said
+    assert "is here already" not in said
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "b.txt").write_text("other words")
+    (tmp_path / "b.txt").write_text("words")
+    assert run("add", str(tmp_path / "b.txt")).code == 0
+    code, said = run("add", str(tmp_path / "b" / "b.txt"))
+    assert (code, "send replace=true" in said) == (3, True), "other bytes are another document"
 
 
 def test_files_of_one_name_are_called_by_their_folders(
