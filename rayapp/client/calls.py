@@ -197,10 +197,19 @@ def read_file(path: Path) -> bytes:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
 
 
+def check_name(name: str) -> None:
+    """Raises InvalidInput: the name of a file is not UTF-8, as of an old archive or disk."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"The file name {name!a} is not UTF-8: rename the file.") from None
+
+
 def form(
     path: str, name: str, data: bytes, fields: Mapping[str, str], headers: Mapping[str, str]
 ) -> Request:
-    """A form with this file."""
+    """A form with this file. Raises InvalidInput: its name cannot be sent."""
+    check_name(name)
     made = httpx.Request("POST", "http://form", data=dict(fields), files={"file": (name, data)})
     kind = {"Content-Type": made.headers["Content-Type"]}
     return Request(method="POST", path=path, content=made.read(), headers={**headers, **kind})

@@ -7,7 +7,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
-from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, form, given, read_file
+from rayapp.client.calls import (
+    Reader,
+    Talk,
+    Writer,
+    asked,
+    at,
+    call,
+    check_name,
+    form,
+    given,
+    read_file,
+)
 from rayapp.client.core import Core, asking_for, parse
 from rayapp.core.errors import InvalidInput
 from rayapp.wire import backup
@@ -256,6 +267,7 @@ def _of_folder(folder: Path, ends: tuple[str, ...]) -> Iterator[tuple[zipfile.Zi
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         when = changed if FIRST <= changed.year <= LAST else datetime(FIRST, 1, 1, tzinfo=UTC)
         name = path.relative_to(folder).as_posix()
+        check_name(name)
         yield zipfile.ZipInfo(name, when.timetuple()[:6]), read_file(path)
 
 

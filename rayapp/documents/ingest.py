@@ -20,6 +20,8 @@ SAMPLES = 20
 # Tries to take one document in while something is away or another process has it, and the pause
 # between them, seconds: longer than a file is read, and than a claim or a breaker lasts.
 TRIES, PAUSE_S = 100, 1.0
+# Before a name that no store takes, written in ASCII; no path of a folder begins like this.
+UNNAMED = "/"
 
 
 class DocumentsIngest:
@@ -52,7 +54,7 @@ class DocumentsIngest:
             for path in self._folder.rglob("*")
             if path.is_file() and _is_read(path.name)
         )
-        parts = shares_of({"file": name} for name in names)
+        parts = shares_of({"file": _storable(name)} for name in names)
         return Plan(partitions=parts, total=len(names), facts={"folder": str(self._folder)})
 
     async def begin(self, facts: Mapping[str, Any]) -> None:
@@ -61,10 +63,14 @@ class DocumentsIngest:
     async def step(self, partition: Partition, cursor: Mapping[str, Any] | None) -> Step:
         name = str(partition.payload["file"])
         try:
+            if name.startswith(UNNAMED):
+                raise InvalidInput(
+                    f"The file name {name.removeprefix(UNNAMED)} is not UTF-8: rename the file."
+                )
             said, error = await self._taken_in(name)
         except (InvalidInput, Conflict) as refused:
             said, error = "failed", refused.message
-        samples = [{"file": name, "error": error}] if error else []
+        samples = [{"file": name.removeprefix(UNNAMED), "error": error}] if error else []
         return Step(
             cursor=None, done=1, failed=int(said == "failed"), counts={said: 1}, samples=samples
         )
@@ -122,6 +128,15 @@ class DocumentsIngest:
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+def _storable(name: str) -> str:
+    """A name that is not UTF-8 is told of by its step, as the failure of one file."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return f"{UNNAMED}{name!a}"
+    return name
 
 
 def _is_read(name: str) -> bool:

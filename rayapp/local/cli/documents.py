@@ -12,7 +12,7 @@ import typer
 from rayapp.client.progress import Bar, Progress
 from rayapp.core.errors import Conflict, InvalidInput
 from rayapp.local.cli.memories import DataDir, KeyFile, User, client_of
-from rayapp.local.cli.output import console, table_of
+from rayapp.local.cli.output import console, shown, table_of
 
 if TYPE_CHECKING:
     from rayapp.client import SyncMemoryClient
@@ -45,10 +45,10 @@ def add(
     failed, names = 0, set[str]()
     with client_of(data_dir, user, api_key_file) as client, Progress(console) as progress:
         for path in files:
-            with progress.step(path.name, 0) as bar:
+            with progress.step(shown(path.name), 0) as bar:
                 # Of files with one name, the folder tells them apart.
                 called = title or (
-                    f"{path.parent.name}/{path.stem}" if path.stem in names else None
+                    shown(f"{path.parent.name}/{path.stem}") if path.stem in names else None
                 )
                 said, done = _added(
                     client,
@@ -60,7 +60,7 @@ def add(
                     conversation_id=conversation,
                 )
             names.add(path.stem)
-            console.print(f"{path}: {said.removeprefix(f'{path} ')}", soft_wrap=True)
+            console.print(shown(f"{path}: {said.removeprefix(f'{path} ')}"), soft_wrap=True)
             failed += not done
     if failed:
         raise typer.Exit(EXIT_SOME_FAILED)

@@ -10,7 +10,7 @@ import typer
 from rayapp.client.progress import Progress
 from rayapp.core.errors import InvalidInput
 from rayapp.local.cli.memories import DataDir, KeyFile, User, client_of
-from rayapp.local.cli.output import console, table_of
+from rayapp.local.cli.output import console, shown, table_of
 
 if TYPE_CHECKING:
     from rayapp.wire.backup import ForeignImportAnswer
@@ -34,7 +34,7 @@ def import_(
     with (
         client_of(data_dir, user, api_key_file) as client,
         Progress(console) as progress,
-        progress.step(path.name, 0) as bar,
+        progress.step(shown(path.name), 0) as bar,
     ):
         while True:
             done = client.import_from(source, path, dry_run=dry_run)

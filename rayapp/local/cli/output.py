@@ -117,3 +117,8 @@ class StartProgress:
     def _print(self) -> None:
         self._printed = self._now()
         self._console.print(self.line(), soft_wrap=True)
+
+
+def shown(text: str) -> str:
+    """What a terminal takes: of a name that is not UTF-8, the bytes that are none written out."""
+    return text.encode(errors="backslashreplace").decode()

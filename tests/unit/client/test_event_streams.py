@@ -26,8 +26,8 @@ def frame(number: int, name: str = "stored") -> str:
 
 @dataclass
 class Events(FakeService):
-    """Two events per connection, five in all; `refusals` come before the first answer; `ready`: each
-    begins with this mark."""
+    """Two events per connection, five in all, each after the mark `ready` if that is set;
+    `refusals` come before the first answer."""
 
     asked: list[str | None] = field(default_factory=list)
     refusals: list[Response] = field(default_factory=list)

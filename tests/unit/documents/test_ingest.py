@@ -1,5 +1,6 @@
 """A folder of files, on in-memory stores and with the real readers."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,20 @@ async def test_every_file_is_taken_in_once(tmp_path: Path) -> None:
     assert report["here_already"] == 4
     books, _ = await world.services.books.page(DANA, BookQuery())
     assert {book.author for book in books} == {"Omri"}
+
+
+async def test_a_file_whose_name_is_not_utf_8_fails_alone(tmp_path: Path) -> None:
+    world = Harness.ready()
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("coffee")
+    (tmp_path / "tea.txt").write_text("tea")
+    plan = await ingest(world, tmp_path).plan()
+    for part in plan.partitions:
+        str(part.payload["file"]).encode()  # as a store does
+    report, complete = await ran(ingest(world, tmp_path))
+    assert not complete
+    assert (report["stored"], report["failed"]) == (1, 1)
+    sentence = r"The file name 'caf\udce9.txt' is not UTF-8: rename the file."
+    assert report["errors"] == [{"file": r"'caf\udce9.txt'", "error": sentence}]
 
 
 async def test_a_kept_file_is_taken_up_again(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`rayapp documents` against the real API on in-memory stores."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -110,6 +111,17 @@ def test_what_cannot_be_read_is_said_and_the_rest_goes_on(
     assert "cannot be read" in said
     assert "b.pdf: " in said
     assert "1 passage of c" in said
+
+
+def test_a_file_whose_name_is_not_utf_8_is_left_out(
+    service: RealApi, tmp_path: Path, run: Callable[..., Ran]
+) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("coffee")
+    (tmp_path / "tea.txt").write_text("tea")
+    code, said = run("add", str(tmp_path))
+    assert code == 3
+    assert r"The file name 'caf\udce9.txt' is not UTF-8: rename the file." in said
+    assert "1 passage of tea (doc_" in said
 
 
 def test_a_document_that_was_kept_before_is_waited_for(

@@ -1,5 +1,6 @@
 """`rayapp import` against the real API on in-memory stores."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import StringIO
@@ -64,6 +65,12 @@ def test_a_dry_run_says_what_would_come_and_what_not(
 def test_a_folder_of_notes_comes_in(run: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text("המשאבה אדומה", encoding="utf-8")
     assert "1 memories were imported" in run(str(tmp_path), "--from", "markdown")
+
+
+def test_a_note_whose_name_is_not_utf_8_is_named(run: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("coffee")
+    with pytest.raises(InvalidInput, match=r"'caf\\udce9.md' is not UTF-8: rename the file"):
+        run(str(tmp_path), "--from", "markdown")
 
 
 @pytest.mark.parametrize(
