@@ -9,12 +9,13 @@ of each user under a key of theirs, which an erasure removes. `verify` restores 
 scratch database, compares counts and hashes, and looks for 200 memories by their words. `restore`
 puts one into the empty database of a stack that runs, or with `--replace DELETE` into the place of
 all there is; the index is built anew from it in the background. Without a name the newest backup is
-taken. Exit codes: 0 done, 2 bad arguments or a backup that is none, 4 MongoDB or the place of
-backups is away.
+taken. Exit codes: 0 done, 2 bad arguments or a backup that is none, 3 stopped, 4 MongoDB or the
+place of backups is away.
 """
 
 import argparse
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -23,13 +24,17 @@ from pathlib import Path
 from rich.console import Console
 
 from jobs.frame import attached
-from rayapp.bulk.rules import EXIT_BAD_ARGUMENTS, EXIT_DEPENDENCY, EXIT_DONE
+from rayapp.bulk.rules import EXIT_BAD_ARGUMENTS, EXIT_DEPENDENCY, EXIT_DONE, EXIT_INCOMPLETE
+from rayapp.client.discovery import data_dir_of
 from rayapp.core.errors import DependencyDown, InvalidInput, NotFound, RayappError
 from rayapp.core.runtime import SystemClock
+from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import Settings
 from rayapp.local.cli.output import report_console
-from rayapp.portability.backup import BackupService, Restored
+from rayapp.local.stack import stack
+from rayapp.portability.backup import BackupService, Restored, stored_in
 from rayapp.portability.encryption import BackupKeys, new_key
+from rayapp.portability.ports import KeptArchive
 from rayapp.storage.backup_files import open_backups
 from rayapp.storage.mongo.backup import MongoBackups
 from rayapp.storage.mongo.database import MongoDatabase
@@ -62,8 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _keygen(options.name, console)
         if options.keep is not None and options.keep < 1:
             raise InvalidInput("--keep counts the backups that stay: use 1 or more.")
-        settings = attached(options.data_dir)
-        return asyncio.run(_run(options, settings, console))
+        return asyncio.run(_run(options, settings_of(options), console))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        console.print(f"`{options.what}` was stopped before its end: run it again.")
+        return EXIT_INCOMPLETE
     except RayappError as error:
         console.print(error.message)
         return EXIT_DEPENDENCY if isinstance(error, DependencyDown) else EXIT_BAD_ARGUMENTS
@@ -75,10 +82,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_ARGUMENTS
 
 
+def settings_of(options: argparse.Namespace) -> Settings:
+    """Those of the stack; what is in a place of backups can be seen without one."""
+    folder: Path | None = options.data_dir
+    if options.what != "list" or stack.is_running(data_dir_of(folder)):
+        return attached(folder)
+    return load_settings(overrides={"data": {"dir": folder}} if folder else None)
+
+
 async def _run(options: argparse.Namespace, settings: Settings, console: Console) -> int:
     backup = settings.backup
+    # As Ctrl-C does, it ends what waits here: a database of `verify` goes before the process.
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     files = open_backups(options.place or backup.place_in(settings.data.dir))
     keys = BackupKeys(options.recipient or backup.recipient, options.key_file or backup.key_file)
+    if options.what == "list":
+        console.print(f"{_listed(stored_in(files))} ({files.where})")
+        return EXIT_DONE
     database = MongoBackups(settings.mongo)
     place = options.user_keys or backup.user_keys
     key_place = open_backups(place) if place else None
@@ -96,12 +118,11 @@ async def _do(options: argparse.Namespace, settings: Settings, service: BackupSe
     if options.what == "create":
         made, manifest = await service.create()
         return f"{made.name}: {manifest.rows:,} rows, {made.bytes:,} bytes"
-    if options.what == "list":
-        lines = [f"{one.name}  {one.bytes:,} bytes" for one in service.kept()]
-        return "\n".join([*lines, f"{len(lines)} backups"])
     if options.what == "cleanup":
         keep = settings.backup.keep if options.keep is None else options.keep
-        return f"{len(service.cleanup(keep))} backups removed, {len(service.kept())} kept"
+        said = f"{len(service.cleanup(keep))} backups removed, {len(service.kept())} kept"
+        left = await service.drop_left()
+        return f"{said}, {len(left)} databases of `verify` dropped" if left else said
     name = options.name or _newest(service)
     if options.what == "verify":
         seen = await service.verify(name)
@@ -116,6 +137,11 @@ async def _do(options: argparse.Namespace, settings: Settings, service: BackupSe
     said += _left_out(back)
     # Its replicas hold users as they were, and no note tells them.
     return f"{said}; start the service anew" if options.replace else said
+
+
+def _listed(kept: Sequence[KeptArchive]) -> str:
+    lines = [f"{one.name}  {one.bytes:,} bytes" for one in kept]
+    return "\n".join([*lines, f"{len(lines)} backups"])
 
 
 def _left_out(restored: Restored) -> str:

@@ -72,7 +72,7 @@ class BookCalls(Core):
         try:
             book_id = parse(wire.UploadAnswer, (yield from self.asking(request))).book_id
         except Conflict as known:
-            book_id = known.details.get("existing_book_id")
+            book_id = str(known.details.get("existing_book_id") or "")
             if not book_id or known.details.get("file_hash") != sha256(data).hexdigest():
                 raise
         who = Reader(user_id=user_id)

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
 from typing import IO, Annotated, Literal, Protocol, TypeVar
@@ -44,6 +44,11 @@ NAME = re.compile(
     rf"{PREFIX}\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{{6}}Z\{SUFFIX}(\{ENCRYPTED_SUFFIX})?"
 )
 BSON, SEALED = ".bson", ".sealed"
+# A database of `verify`: when it was made, and a random part; versions before said no time.
+SCRATCH_PREFIX, SCRATCH_STAMP = "rayapp-verify-", "%Y%m%dT%H%M%S"
+SCRATCH = re.compile(rf"{SCRATCH_PREFIX}(?:(\d{{8}}T\d{{6}})-)?[0-9a-f]{{12}}")
+# One that is older was left by a death.
+SCRATCH_LIVES = timedelta(hours=1)
 # Memories that `verify` looks for by their words.
 SEARCHES = 200
 # Documents of one write of a restore.
@@ -67,6 +72,12 @@ class Backups(Protocol):
     def user_keys(self) -> UserKeyStore: ...
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]: ...
     def scratch(self, name: str) -> AbstractAsyncContextManager["Backups"]: ...
+    async def databases(self) -> list[str]:
+        """The names of all that are on its server."""
+
+    async def drop(self, name: str) -> None:
+        """Remove a whole database of its server."""
+
     async def prepare(self) -> None: ...
     async def total(self) -> int: ...
     async def empty(self) -> None: ...
@@ -214,10 +225,22 @@ class BackupService:
                 self.files.remove(name)
         return gone
 
+    async def drop_left(self) -> list[str]:
+        """Drop the databases of `verify` that deaths left, which hold what users erased since;
+        which went."""
+        before = self.clock.now() - SCRATCH_LIVES
+        left = [one for one in await self.database.databases() if _was_made(one, before)]
+        for one in left:
+            await self.database.drop(one)
+        return left
+
     async def verify(self, name: str) -> Verified:
         """Restore it into a scratch database; compare what is there with what was read, and look
         for memories by their words."""
-        async with self.database.scratch(f"rayapp-verify-{uuid4().hex[:12]}") as scratch:
+        await self.drop_left()
+        now = self.clock.now().astimezone(UTC)
+        scratch_name = f"{SCRATCH_PREFIX}{now.strftime(SCRATCH_STAMP)}-{uuid4().hex[:12]}"
+        async with self.database.scratch(scratch_name) as scratch:
             with _read(await asyncio.to_thread(self._opened, name), name) as found:
                 manifest = _manifest(found, name)
                 keys, _ = await self._keys_of(manifest)
@@ -280,6 +303,17 @@ class BackupService:
             return file
         with file:
             return self.keys.opened(file, name)
+
+
+def _was_made(name: str, before: datetime) -> bool:
+    """Whether it is a database of `verify` that was made before."""
+    found = SCRATCH.fullmatch(name)
+    if found is None or found[1] is None:
+        return found is not None
+    try:
+        return datetime.strptime(found[1], SCRATCH_STAMP).replace(tzinfo=UTC) < before
+    except ValueError:  # a name of somebody else
+        return False
 
 
 @contextmanager

@@ -133,9 +133,17 @@ class MongoBackups:
         try:
             yield other
         finally:
-            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-                await other._database.client.drop_database(name)
+            await other.drop(name)
             await other.close()
+
+    async def databases(self) -> list[str]:
+        """Those of the server that may be seen."""
+        with translated():
+            return await self._database.client.list_database_names()
+
+    async def drop(self, name: str) -> None:
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            await self._database.client.drop_database(name)
 
     async def prepare(self) -> None:
         """Collections and indexes."""

@@ -23,6 +23,7 @@ class InMemoryBackups:
     def __init__(self) -> None:
         self.rows: dict[str, dict[object, bytes]] = {name: {} for name in self.names}
         self.fail_at: int | None = None
+        self.others: list[str] = []
         self.user_keys = InMemoryUserKeys(self._owners)
 
     def add(self, name: str, *ids: int, **fields: str) -> None:
@@ -44,7 +45,15 @@ class InMemoryBackups:
 
     @contextlib.asynccontextmanager
     async def scratch(self, name: str) -> AsyncIterator[InMemoryBackups]:
+        self.others.append(name)
         yield type(self)()
+        self.others.remove(name)
+
+    async def databases(self) -> list[str]:
+        return list(self.others)
+
+    async def drop(self, name: str) -> None:
+        self.others.remove(name)
 
     async def prepare(self) -> None:
         """Nothing to create."""

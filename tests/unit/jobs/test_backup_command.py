@@ -1,5 +1,8 @@
 """The command of backups, where it cannot do what it is asked: one sentence and exit code 2."""
 
+import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,7 @@ import pytest
 from jobs import backup
 from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import Settings
+from rayapp.portability.backup import BackupService
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +52,36 @@ def test_backups_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (tmp_path / "file").touch()
     said = refused(capsys, "create", "--to", str(tmp_path / "file"))
     assert said == f"{tmp_path / 'file'} cannot be used (File exists): name another place."
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_check_that_is_stopped_ends_in_a_sentence_after_its_drop(
+    sent: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dropped: list[str] = []
+
+    async def verify(self: BackupService, name: str) -> None:
+        try:
+            os.kill(os.getpid(), sent)
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            dropped.append(name)
+
+    monkeypatch.setattr(BackupService, "verify", verify)
+    assert backup.main(["verify", "one"]) == 3
+    assert dropped == ["one"]
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("`verify` was stopped before its end: run it again.\n", "")
+
+
+def test_backups_are_listed_without_a_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delattr(backup, "attached")
+    monkeypatch.delenv("MONGODB_URI", raising=False)
+    kept = tmp_path / "backups" / "rayapp-backup-2026-05-01T12-00-00-000000Z.zip"
+    kept.parent.mkdir()
+    kept.touch()
+    assert backup.main(["list", "--data-dir", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"{kept.name}  0 bytes\n1 backups ({kept.parent})\n"

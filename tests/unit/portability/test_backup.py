@@ -98,6 +98,44 @@ async def test_what_does_not_come_back_is_noticed(
         await deaf.verify(made.name)
 
 
+async def test_what_a_killed_check_left_is_dropped_by_the_next_one(
+    service: BackupService, database: InMemoryBackups, clock: FakeClock
+) -> None:
+    made, _ = await service.create()
+    database.others = ["rayapp", "rayapp-verify-mine", "rayapp-verify-0123456789ab"]
+    async with database.scratch("other"):
+        pass
+    seen: list[str] = []
+    check = service.verify
+
+    class Killed(Exception):
+        pass
+
+    async def left_by_a_death() -> None:
+        original = database.scratch
+
+        @contextlib.asynccontextmanager
+        async def killed(name: str) -> AsyncIterator[InMemoryBackups]:
+            database.others.append(name)
+            seen.append(name)
+            raise Killed
+            yield database
+
+        database.scratch = killed  # type: ignore[method-assign]
+        with pytest.raises(Killed):
+            await check(made.name)
+        database.scratch = original  # type: ignore[method-assign]
+
+    await left_by_a_death()
+    assert database.others == ["rayapp", "rayapp-verify-mine", seen[0]]
+    clock.advance(3_500)
+    await check(made.name)
+    assert seen[0] in database.others, "another check may be at work"
+    clock.advance(200)
+    assert await service.drop_left() == seen
+    assert database.others == ["rayapp", "rayapp-verify-mine"]
+
+
 async def test_a_broken_backup_is_refused_before_anything_goes(
     service: BackupService, database: InMemoryBackups, tmp_path: Path
 ) -> None:
