@@ -133,7 +133,10 @@ class _Run:
         self._console.print(result.sentence)
         if self._console.is_terminal:
             self._console.print(report_table(result.job))
-        self._write(_job_report(result, time.monotonic() - self._begun))
+        try:
+            self._write(_job_report(result, time.monotonic() - self._begun))
+        except InvalidInput as error:  # the job is what it is without it
+            self._console.print(error.message)
         return result.exit_code
 
     def _follows(self, job: Job) -> None:
@@ -218,7 +221,11 @@ class _Run:
 
 def _check_out(path: Path | None) -> None:
     """Hours of work must not end with a report that cannot be written."""
-    if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
+    if path is None:
+        return
+    folder = path.resolve().parent
+    there = path if path.exists() else folder
+    if path.is_dir() or not folder.is_dir() or not os.access(there, os.W_OK):
         raise InvalidInput(f"The report cannot be written to {path}: choose another --out.")
 
 

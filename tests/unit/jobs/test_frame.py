@@ -111,6 +111,28 @@ def test_a_good_run_answers_0_and_writes_its_report(run: Run, tmp_path: Path) ->
     assert report["params"]["parts"] == 2
 
 
+def test_a_report_that_cannot_be_written_is_refused_before_the_job(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
+    assert run("--out", str(tmp_path / "report.json")) == 2
+    said = capsys.readouterr().out
+    assert "choose another --out" in said
+    assert "Job " not in said
+
+
+def test_a_report_that_cannot_be_written_afterwards_changes_no_exit_code(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert run("--out", str(tmp_path / "report.json")) == 0
+    last = capsys.readouterr().out.strip().splitlines()[-1]
+    assert "(No space left on device): choose another --out." in last
+
+
 def test_a_run_elsewhere_than_on_a_terminal_prints_json_lines_and_a_sentence(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
