@@ -106,9 +106,13 @@ def ray_cluster(address: str) -> Check:
 
 
 def shown(url: str) -> str:
-    """The address without user, password and options."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    """The address without user, password and options; a password may hold any character."""
+    scheme, _, rest = url.partition("://")
+    try:
+        parts = urlsplit(f"{scheme}://{rest.rpartition('@')[2]}")
+    except ValueError:
+        return "an address that cannot be read"
+    return f"{parts.scheme}://{parts.netloc}{parts.path}"
 
 
 def _first_line(error: Exception) -> str:

@@ -189,3 +189,16 @@ def test_another_ray_blocks(
     check = by_name(tmp_path)["ray"]
     assert check.verdict == "blocks"
     assert "2.60" in check.fix
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("mongodb://me:p/w#x?y@db:27017/?w=1", "mongodb://db:27017/"),
+        ("mongodb://me:a@b@db/x", "mongodb://db/x"),
+        ("redis://:s3cret@[cache:1", "an address that cannot be read"),
+        ("http://index:6333", "http://index:6333"),
+    ],
+)
+def test_no_password_is_shown(url: str, said: str) -> None:
+    assert given_servers.shown(url) == said
