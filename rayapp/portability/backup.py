@@ -48,7 +48,7 @@ BSON, SEALED = ".bson", ".sealed"
 SCRATCH_PREFIX, SCRATCH_STAMP = "rayapp-verify-", "%Y%m%dT%H%M%S"
 SCRATCH = re.compile(rf"{SCRATCH_PREFIX}(?:(\d{{8}}T\d{{6}})-)?[0-9a-f]{{12}}")
 # One that is older was left by a death.
-SCRATCH_LIVES = timedelta(hours=1)
+SCRATCH_LIVES = timedelta(days=1)
 # Memories that `verify` looks for by their words.
 SEARCHES = 200
 # Documents of one write of a restore.
