@@ -56,9 +56,15 @@ def test_backups_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_check_that_is_stopped_ends_in_a_sentence_after_its_drop(
-    sent: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sent: signal.Signals,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     dropped: list[str] = []
+    # A program that a shell starts in the background is told to ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
     async def verify(self: BackupService, name: str) -> None:
         try:
