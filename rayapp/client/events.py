@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -33,8 +34,8 @@ class Stream:
 
     Attributes:
         last: names of events after which there is nothing more.
-        once: end with the first connection that brings nothing new: the server answers a part at
-            a time, and a connection may break in the middle.
+        once: end with the first connection that brings nothing of before the first one began: the
+            server answers a part at a time, and a connection may break in the middle.
     """
 
     path: str
@@ -47,6 +48,7 @@ class Stream:
     _failures: int = 0
     _answers: int = 0
     _brought: bool = False
+    _begun: datetime | None = None
     _pause_s: float = RETRY_S
     _id: str | None = None
     _name: str = ""
@@ -75,11 +77,15 @@ class Stream:
             return None
         if name in self.last:
             self.ended = True
-        if name not in MARKS:
+        found = _object("\n".join(data))
+        at = _time_of(found)
+        if name in MARKS:
+            self._begun = self._begun or at
+        elif self._begun is None or at is None or at <= self._begun:
             self._brought = True
-        elif name == READY and self.once and self._answers:
+        if name == READY and self.once and self._answers:
             return None  # of a connection that the caller did not ask for
-        return Event(id=self.last_id or "", name=name or "message", data=_object("\n".join(data)))
+        return Event(id=self.last_id or "", name=name or "message", data=found)
 
     def closed(self) -> float:
         """The server ended the connection; the pause before the next one."""
@@ -130,3 +136,10 @@ def _object(text: str) -> dict[str, Any]:
             "matches."
         )
     return data
+
+
+def _time_of(data: Mapping[str, Any]) -> datetime | None:
+    try:
+        return datetime.fromisoformat(data["at"])
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -380,6 +380,10 @@ class OutcomesService:
             scope.own, rules.old_key_prefix(request.message_id), THUMBS_LOOKED_AT
         )
         old = rules.of_conversation(before, request.conversation_id)
+        if request.found:
+            # From before the turn was kept, when nobody knew its conversation.
+            unnamed = rules.key_prefix(None, request.message_id)
+            old = [*old, *await self.store.latest(scope.own, unnamed, THUMBS_LOOKED_AT)]
         for _ in range(THUMB_TRIES):
             new = await self.store.latest(scope.own, prefix, THUMBS_LOOKED_AT)
             events = [*new, *old]

@@ -227,11 +227,13 @@ class FeedbackRequest:
     """A person's thumb on an answer: 1 worked, 0 partial, -1 failed, once per citation.
 
     The newest thumb on a citation counts: the same one again changes nothing, another one does.
+    `found`: the caller did not name the conversation, it is that of the message.
     """
 
     message_id: str
     score: int
     conversation_id: str | None = None
+    found: bool = False
     citations: tuple[str, ...] = ()
     recorder: Recorder = field(default_factory=Recorder)
 

@@ -51,7 +51,8 @@ async def feedback(call: CurrentCall, body: wire.FeedbackBody) -> wire.FeedbackA
     if request.conversation_id is None:
         # So that it is one thumb with one that names the conversation, and goes with it.
         known = await call.services.hooks.state(call.reads, body.message_id, None)
-        request = replace(request, conversation_id=known.conversation_id)
+        name = known.conversation_id
+        request = replace(request, conversation_id=name, found=name is not None)
     found = await call.services.outcomes.feedback(call.writes, request)
     message = await _feedback_message(call, body, found)
     return wire.FeedbackAnswer.of(

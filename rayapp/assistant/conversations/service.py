@@ -160,7 +160,8 @@ class HooksService:
         """Idempotent like a thumb: the newest one on a memory of an answer counts. What was written
         with it is kept with the turn, if there is one."""
         creation.check_user(scope.user_id)
-        if request.conversation_id is None:
+        found = request.conversation_id is None
+        if found:
             # So that it is one thumb with one that names the conversation, and goes with it.
             known = await self.state(scope.own, request.message_id, None)
             request = replace(request, conversation_id=known.conversation_id)
@@ -170,6 +171,7 @@ class HooksService:
             message_id=request.message_id,
             score=request.score,
             conversation_id=request.conversation_id,
+            found=found and request.conversation_id is not None,
             citations=request.memory_ids or await self._given_with(scope, request),
             recorder=request.recorder,
         )

@@ -118,10 +118,15 @@ def merged(winner: MemoryItem, loser: MemoryItem, now: datetime) -> tuple[Memory
         updated_at=now,
         index=requeued(winner.index, IndexOp.PAYLOAD, now),
     )
-    if loser.superseded_by is None:
+    if loser.superseded_by is None and _said_since(loser, winner.valid_to):
         kept = reopen(kept)
     gone = creation.archived(loser, f"merged into {winner.memory_id}", now)
     return kept, replace(gone, merged_into=winner.memory_id)
+
+
+def _said_since(item: MemoryItem, closed_at: datetime | None) -> bool:
+    """A copy of before the replacement says nothing against it."""
+    return closed_at is None or item.stored_at >= closed_at
 
 
 def merge_moves(

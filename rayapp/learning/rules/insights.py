@@ -289,8 +289,9 @@ def _telling(rows: Sequence[records.ActionRow]) -> list[records.ActionRow]:
 
 
 def _weight(row: records.ActionRow) -> tuple[bool, int, float, str]:
-    counters = row.counters
-    return row.tier is None, judged_uses(counters), -wilson_of(counters), row.tier or ""
+    judged = judged_uses(row.counters)
+    own = row.tier is None and judged >= ACTION_MIN_USES
+    return own, judged, -wilson_of(row.counters), row.tier or ""
 
 
 def _advice(action: str, rate: float) -> str:

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 import jobs
-from rayapp.client.discovery import key_advice, read_key
+from rayapp.client.discovery import DEFAULT_DATA_DIR, key_advice, read_key
 from rayapp.core.errors import ConfigError, DependencyDown, RayappError
 from rayapp.core.settings.model import Settings
 from rayapp.local.cli.documents import documents
@@ -296,19 +296,22 @@ def job(
     command = [*PYTHON, "-m", f"jobs.{checked_job(name)}", *context.args]
     env = os.environ | python_path()
     if not HELP_OPTIONS & set(context.args):
-        env |= environment_of(data_dir)
+        env = environment_of(data_dir, env)
     become(command, env)
 
 
-def environment_of(data_dir: Path | None) -> dict[str, str]:
-    """What a job finds its stack by. Where none runs, the job says whether it needs one: not every
-    one does, and on a node of a cluster the servers are in the environment."""
+def environment_of(data_dir: Path | None, env: Mapping[str, str]) -> dict[str, str]:
+    """`env` with what a job finds its stack by. Where none runs, the job says whether it needs one:
+    not every one does, and on a node of a cluster the servers are in the environment. A directory
+    that was named is never given up for a cluster or for the stack of another directory."""
     folder = settings_of(data_dir).data.dir
-    runs = stack.is_running(folder)
-    env = stack.stack_environment(folder) if runs else {}
-    if runs or data_dir is not None:
-        env["RAYAPP_DATA__DIR"] = str(StackPaths.of(folder).data)
-    return env
+    if stack.is_running(folder):
+        found = {**env, **stack.stack_environment(folder)}
+    else:
+        found = {name: one for name, one in env.items() if not data_dir or name != "RAY_ADDRESS"}
+        if data_dir is None and folder == Path(DEFAULT_DATA_DIR):
+            return found
+    return found | {"RAYAPP_DATA__DIR": str(StackPaths.of(folder).data)}
 
 
 def become(command: list[str], env: Mapping[str, str]) -> NoReturn:

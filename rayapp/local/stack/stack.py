@@ -209,7 +209,8 @@ def without_local_cluster(settings: Settings) -> Settings:
     `eval "$(rayapp env)"` leaves it in the shell. The next `up` would join what is gone, or one of
     another data directory would take over the application and the vector engine of that stack.
     """
-    if not _of_local_stack(settings.ray.address):
+    address = settings.ray.address
+    if address != _own_head(settings) and not _of_local_stack(address):
         return settings
     ray = settings.ray.model_copy(update={"address": ""})
     return settings.model_copy(update={"ray": ray})
@@ -217,15 +218,22 @@ def without_local_cluster(settings: Settings) -> Settings:
 
 def not_joined(settings: Settings) -> str:
     """One line when RAY_ADDRESS names the head of another local stack; empty otherwise."""
-    paths, address = StackPaths.of(settings.data.dir), settings.ray.address
-    own = f"{programs.RAY_NODE_IP}:{PortBook(paths.ports, paths.stack_id).ports.get('ray_gcs')}"
-    if address == own or not _of_local_stack(address):
+    address = settings.ray.address
+    if address == _own_head(settings) or not _of_local_stack(address):
         return ""
     return f"RAY_ADDRESS names another local stack ({address}); this one has a Ray of its own."
 
 
+def _own_head(settings: Settings) -> str:
+    paths = StackPaths.of(settings.data.dir)
+    return f"{programs.RAY_NODE_IP}:{PortBook(paths.ports, paths.stack_id).ports.get('ray_gcs')}"
+
+
 def _of_local_stack(address: str) -> bool:
-    """No cluster that somebody set up listens on this address of the loopback network."""
+    """No cluster that somebody set up listens on this address of the loopback network. Where it has
+    one address alone, that says nothing."""
+    if programs.RAY_NODE_IP == programs.LOOPBACK:
+        return False
     with contextlib.suppress(ValueError):
         parts = urlsplit(address if "://" in address else f"//{address}")
         return parts.hostname == programs.RAY_NODE_IP

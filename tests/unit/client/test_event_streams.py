@@ -109,6 +109,20 @@ def test_without_following_the_mark_of_a_connection_is_nothing_new(service: Even
     assert service.asked == ["2", "4", "5"]
 
 
+def test_without_following_what_begins_meanwhile_is_not_waited_for() -> None:
+    """A caller who writes for each event would make the next one."""
+    stream = Stream(path="/events", headers={}, retry=FAST, once=True)
+    for minute in range(3):
+        stream.request()
+        at = f"2026-01-01T00:0{minute}:00.5Z"
+        told = [("ready", at), ("stored", at)] if minute else [("ready", at), ("stored", "")]
+        for number, (name, when) in enumerate(told):
+            lines = (f"id: {minute}{number}", f"event: {name}", f'data: {{"at": "{when}"}}', "")
+            assert [stream.line(line) for line in lines][:3] == [None] * 3
+        stream.closed()
+        assert stream.ended == (minute > 0)
+
+
 def test_a_refusal_that_does_not_pass_is_an_error(service: Events) -> None:
     service.refusals += [refused(404, "not_found"), refused(403, "forbidden")]
     with SyncMemoryClient(service.url, retry=FAST) as client:

@@ -241,6 +241,15 @@ class TestFeedback:
         assert (stats.score, stats.success_rate, stats.tier_uses) == (0.2, 0.0, 1)
         assert await world.uses("b") == [1]
 
+    async def test_a_thumb_from_before_its_conversation_was_known_is_the_same(
+        self, world: World
+    ) -> None:
+        await world.feedback(1, "a")
+        assert (await world.feedback(1, "a", conversation_id="c-1", found=True)).duplicate
+        await world.feedback(-1, "a", conversation_id="c-1", found=True)
+        stats = (await world.item("a")).stats
+        assert (stats.uses, stats.worked_count, stats.failed_count) == (1, 0, 1)
+
     async def test_a_message_id_is_of_its_conversation(self, world: World) -> None:
         answers = [
             await world.feedback(1, "a", conversation_id=name) for name in ("c-1", "c-2", None)

@@ -146,8 +146,11 @@ class TestWinner:
 
     def test_a_current_loser_makes_a_closed_winner_current_again(self) -> None:
         closed = {"superseded_by": "port 9090", "valid_to": NOW - DAY}
-        reopened = self.kept(closed, {})
+        reopened = self.kept(closed, {"stored_at": NOW})
         assert (reopened.superseded_by, reopened.valid_to) == (None, None)
+        # A copy of before the replacement says nothing against it.
+        older = self.kept(closed, {"stored_at": NOW - 2 * DAY})
+        assert (older.superseded_by, older.valid_to) == ("port 9090", NOW - DAY)
         still = self.kept(closed, {**closed, "superseded_by": "other"})
         assert (still.superseded_by, still.valid_to) == ("port 9090", NOW - DAY)
         current = self.kept({"valid_to": NOW + DAY}, closed)

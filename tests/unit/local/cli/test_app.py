@@ -57,8 +57,15 @@ def test_a_job_begins_without_a_stack_and_says_itself_whether_it_needs_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RAYAPP_DATA__DIR", raising=False)
-    assert environment_of(None) == {}
-    assert environment_of(Path("data")) == {"RAYAPP_DATA__DIR": str(tmp_path / "data")}
+    assert environment_of(None, {}) == {}
+    # What names a cluster is not what was meant by a directory.
+    of_cluster = {"RAY_ADDRESS": "10.0.0.1:6379", "A": "1"}
+    assert environment_of(None, of_cluster) == of_cluster
+    in_data = {"RAYAPP_DATA__DIR": str(tmp_path / "data")}
+    assert environment_of(Path("data"), of_cluster) == {"A": "1", **in_data}
+    (tmp_path / "rayapp.yaml").write_text("data:\n  dir: data\n", encoding="utf-8")
+    monkeypatch.setenv("RAYAPP_CONFIG", str(tmp_path / "rayapp.yaml"))
+    assert environment_of(None, {}) == in_data
     paths = StackPaths.of("data")
     paths.run.mkdir(parents=True)
     state = StackState(
@@ -67,7 +74,7 @@ def test_a_job_begins_without_a_stack_and_says_itself_whether_it_needs_one(
         environment={"MONGODB_URI": "mongodb://127.0.0.1:1/"},
     )
     write_state(paths, state)
-    assert environment_of(Path("data")) == {
+    assert environment_of(Path("data"), {}) == {
         "MONGODB_URI": "mongodb://127.0.0.1:1/",
         "RAYAPP_DATA__DIR": str(tmp_path / "data"),
     }
