@@ -109,7 +109,8 @@ def shown(url: str) -> str:
     """The address without user, password and options; a password may hold any character."""
     scheme, _, rest = url.partition("://")
     try:
-        address = rest.rpartition("/?")[0] or rest  # options may hold an `@`, and secrets
+        server, options, _ = rest.rpartition("/?")  # they may hold an `@`, and secrets
+        address = f"{server}/" if options else rest
         parts = urlsplit(f"{scheme}://{address.rpartition('@')[2]}")
     except ValueError:
         return "an address that cannot be read"
