@@ -75,8 +75,9 @@ class CoreMemories:
         the user's own, because nobody else's memory stands before their questions. What is read
         does not follow from the places, which are given by worth and not by age."""
         most = self._most if patterns else {**self._most, "pattern": 0}
-        # A pinned fact may stand among the facts about the user, so its page serves all sections.
         places, current = max(most.values()), ItemFilter(now=now, valid_at=now)
+        if not places:
+            return ()
         wheres: dict[Section, ItemFilter] = {
             "always": replace(current, always_inject=True),
             "identity": _tagged(current, pinned.IDENTITY_TAGS),
@@ -84,9 +85,8 @@ class CoreMemories:
             "instruction": replace(current, instruction=True),
             "pattern": replace(current, tiers=(Tier.PATTERNS,)),
         }
+        # A pinned fact may stand among the facts about the user, so its page serves all sections.
         wanted = [where for name, where in wheres.items() if name == "always" or most[name]]
-        if not places:
-            return ()
         pages = await self._newest.of(scope, wanted, max(places, CHOSEN_FROM))
         return pinned.core_memories_of((item for page in pages for item in page), most)
 
