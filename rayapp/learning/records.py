@@ -35,7 +35,7 @@ class AppliedOutcome:
     """An item after the outcome. `memory_id` is the winner's when the named one was merged.
 
     `score_moved` and `lifetime_moved_ms` are what the outcome really changed, after every limit;
-    None where the outcome is never taken back, and in rows of older versions.
+    None in rows of older versions.
     """
 
     memory_id: str

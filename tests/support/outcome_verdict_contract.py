@@ -163,6 +163,21 @@ class OutcomeVerdictContract:
         assert await stores.outcomes.forget(WRITES, whole) == 0
         assert await stores.outcomes.find(DANA, other.idempotency_key) == other
 
+    @pytest.mark.parametrize(
+        ("outcome", "left"), [(Outcome.WORKED, 1.0), (Outcome.FAILED, 0.0)], ids=["best", "worst"]
+    )
+    async def test_what_met_a_limit_gives_back_what_it_moved(
+        self, stores: OutcomeStores, outcome: Outcome, left: float
+    ) -> None:
+        await stores.put(an_item(memory_id="a", stats=Stats(score=0.5)))
+        for _ in range(3):
+            await stores.record("a", outcome=outcome)
+        for _ in range(5):
+            await stores.record("a", outcome=outcome, conversation_id="c-1")
+        await stores.outcomes.withdraw(WRITES, WHOLE, LATE)
+        stats = (await stores.item("a")).stats
+        assert (stats.uses, stats.score) == (3, left)
+
     async def test_what_the_graphs_counted_is_owed_until_it_is_settled(
         self, stores: OutcomeStores
     ) -> None:

@@ -83,6 +83,30 @@ def apply_outcome(item: MemoryItem, outcome: Outcome, at: datetime, now: datetim
     )
 
 
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def applied_to(before: MemoryItem, event: OutcomeEvent) -> AppliedOutcome:
+    """What is kept of `event` on an item that stood as `before`: how it stands since, and what
+    really moved."""
+    after = apply_outcome(before, event.outcome, event.at, event.at)
+    shift = timedelta(0)
+    if before.expires_at is not None and after.expires_at is not None:
+        shift = after.expires_at - before.expires_at
+    return AppliedOutcome(
+        memory_id=after.memory_id,
+        point_id=after.point_id,
+        tier=after.tier,
+        uses=after.stats.uses,
+        success_count=after.stats.success_count,
+        score=after.stats.score,
+        wilson_score=after.stats.wilson_score,
+        doc_id=after.source.doc_id,
+        score_moved=round_stored(after.stats.score - before.stats.score),
+        lifetime_moved_ms=round(shift / MILLISECOND),
+    )
+
+
 # Limits of a principal that does not own the memories: such a thumb judged nothing, so it must not
 # stand in the way of the next one.
 REFUSALS: frozenset[SkipReason] = frozenset({"not_shown", "already_scored", "rate"})

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from rayapp.graphs.rules.content import CLOCK_SKEW, happened_to
 from rayapp.learning.records import AppliedOutcome, OutcomeEvent, Withdrawn
@@ -10,8 +10,6 @@ from rayapp.learning.rules import outcomes
 from rayapp.memory.item import IndexOp, MemoryItem, Status
 from rayapp.memory.rules.lifecycle import SUCCESS_VALUE, rate, round_stored
 from rayapp.memory.rules.revision import requeued
-
-MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,25 +137,12 @@ def taken_back(item: MemoryItem, takings: Iterable[Taking], now: datetime) -> Me
     """`item` without these verdicts. What it does not count any more is not taken from it.
 
     Counters go back exactly. `score` goes back by what the verdict really moved it and stays in
-    0..1: exactly what it was, unless another outcome met a limit in between. Tier counters and the
-    lifetime belong to a stay in a tier: they go back while that stay lasts.
+    0..1: exactly what it was, unless one of the others met a limit because of it. Tier counters and
+    the lifetime belong to a stay in a tier: they go back while that stay lasts.
     """
     for taking in takings:
         item = _taken_back(item, taking, now)
     return item
-
-
-def movement(before: MemoryItem, event: OutcomeEvent, applied: AppliedOutcome) -> AppliedOutcome:
-    """`applied` with what `event` really moved the item, which stood as `before`."""
-    after = outcomes.apply_outcome(before, event.outcome, event.at, event.at)
-    shift = timedelta(0)
-    if before.expires_at is not None and after.expires_at is not None:
-        shift = after.expires_at - before.expires_at
-    return replace(
-        applied,
-        score_moved=round_stored(after.stats.score - before.stats.score),
-        lifetime_moved_ms=round(shift / MILLISECOND),
-    )
 
 
 def _taken_back(item: MemoryItem, taking: Taking, now: datetime) -> MemoryItem:
@@ -195,6 +180,6 @@ def _expiry_before(expires_at: datetime | None, taking: Taking, now: datetime) -
     if expires_at is None:
         return None
     ms = taking.applied.lifetime_moved_ms
-    shift = outcomes.TTL_SHIFT[taking.event.outcome] if ms is None else ms * MILLISECOND
+    shift = outcomes.TTL_SHIFT[taking.event.outcome] if ms is None else ms * outcomes.MILLISECOND
     back = expires_at - shift
     return back if back >= expires_at else min(expires_at, max(back, now + outcomes.MIN_TTL))

@@ -25,10 +25,6 @@ TARGET_FIELDS = (
     *("memory_id", "point_id", "tier", "status", "merged_into", "dedup_scope"),
     *("source.doc_id", "user_id", "stored_by"),
 )
-APPLIED_FIELDS = (
-    *("memory_id", "point_id", "tier", "source.doc_id"),
-    *("stats.uses", "stats.success_count", "stats.score", "stats.wilson_score"),
-)
 NOTHING: Document = {"points": [], "documents": []}
 may_lack(Signal)
 may_lack(AppliedOutcome)
@@ -78,10 +74,6 @@ def targets_of(names: Collection[str], docs: Iterable[Document]) -> dict[str, Ta
         if living is not None:
             found[name] = _target(living)
     return found
-
-
-def applied_of(doc: Document) -> AppliedOutcome:
-    return from_row(AppliedOutcome, doc["stats"] | doc | {"doc_id": doc["source"]["doc_id"]})
 
 
 def outcome_pipeline(outcome: Outcome, at: datetime) -> list[Document]:

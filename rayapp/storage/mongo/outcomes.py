@@ -22,7 +22,7 @@ from rayapp.core.retry import RetryPolicy, retry
 from rayapp.learning.ports import OutcomeLimits, OutcomesOf
 from rayapp.learning.records import AppliedOutcome, Effect, OutcomeEvent
 from rayapp.learning.rules import outcomes, verdicts
-from rayapp.memory.item import MemoryItem, Status
+from rayapp.memory.item import Status
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import DATAGOV_TIERS
 from rayapp.storage.mongo import indexes, outcome_convert
@@ -334,10 +334,8 @@ class MongoOutcomeStore:
             await self._close_turn(session, event, limits, plan)
         moved = ((event.user_id, target.point_id) for target in plan.targets)
         await self._changes.note(moved, session)
-        before = await self._replace(session, event, found, plan)
+        await self._replace(session, event, found, plan)
         applied = await self._apply(session, event, plan)
-        for point_id, item in before.items():
-            applied[point_id] = verdicts.movement(item, event, applied[point_id])
         done = outcomes.recorded(event, plan, applied)
         await self._events.insert_one(outcome_convert.event_document(done, token), session=session)
         return done
@@ -394,50 +392,43 @@ class MongoOutcomeStore:
         event: OutcomeEvent,
         found: Mapping[str, outcomes.Target],
         plan: outcomes.OutcomePlan,
-    ) -> dict[str, MemoryItem]:
-        """Take back what the verdicts before this one did; the items of a thumb as it finds them.
-        Only a thumb is replaced later, so only its items are read before they are moved."""
-        if event.replaces is None:
-            return {}
+    ) -> None:
+        """Take back what the verdicts before this one did."""
+        if not event.replaces:
+            return
         owned = own(WriteScope(event.user_id))
         wanted = {**owned, "idempotency_key": {"$in": list(event.replaces)}}
         docs = await self._events.find(wanted, session=session).to_list()
         owing = {doc["idempotency_key"]: bool(doc["effects"]["graph"]) for doc in docs}
         earlier = {doc["idempotency_key"]: outcome_convert.event_from_document(doc) for doc in docs}
         change = verdicts.replacement(earlier.values(), event, found, plan)
-        items = await self._give_back(session, event, plan, change)
+        await self._give_back(session, event, change)
         for key, taken in change.withdrawn.items():
             changed, owes = verdicts.withdrawing(earlier[key], taken, owes=owing[key])
             values = {**outcome_convert.withdrawal_document(changed), "effects.graph": owes}
             where = {**owned, "idempotency_key": key}
             await self._events.update_one(where, {"$set": values}, session=session)
-        return items
 
     async def _give_back(
-        self,
-        session: AsyncClientSession,
-        event: OutcomeEvent,
-        plan: outcomes.OutcomePlan,
-        change: verdicts.Replacement,
-    ) -> dict[str, MemoryItem]:
-        """The items by point, without what they gave back; the new verdict queues the index."""
+        self, session: AsyncClientSession, event: OutcomeEvent, change: verdicts.Replacement
+    ) -> None:
+        """The new verdict queues the index."""
         owned = own(WriteScope(event.user_id))
-        points = sorted(target.point_id for target in plan.targets)
+        points = sorted(change.takings)
         read = self._items.find({**owned, "point_id": {"$in": points}}, session=session)
         items = {doc["point_id"]: from_document(doc) async for doc in read}
-        for point_id in sorted(items.keys() & change.takings.keys()):
+        for point_id in sorted(items):
             item = verdicts.taken_back(items[point_id], change.takings[point_id], event.at)
             document = to_document(item)
             values = {name: document[name] for name in ("stats", "expires_at")}
             where = {**owned, "point_id": point_id}
             await self._items.update_one(where, {"$set": values}, session=session)
-            items[point_id] = item
-        return items
 
     async def _apply(
         self, session: AsyncClientSession, event: OutcomeEvent, plan: outcomes.OutcomePlan
     ) -> dict[str, AppliedOutcome]:
-        """One atomic update per item, in one order for everybody."""
+        """One atomic update per item, in one order for everybody. The answer is reckoned from the
+        item as the update found it, by the rule that the update follows."""
         pipeline = outcome_convert.outcome_pipeline(event.outcome, event.at)
         applied: dict[str, AppliedOutcome] = {}
         for target in sorted(plan.targets, key=lambda target: target.point_id):
@@ -449,13 +440,12 @@ class MongoOutcomeStore:
                     **NOT_DELETED,
                 },
                 pipeline,
-                projection=outcome_convert.APPLIED_FIELDS,
-                return_document=ReturnDocument.AFTER,
+                return_document=ReturnDocument.BEFORE,
                 session=session,
             )
             if doc is None:
                 raise _Again(_moving())
-            applied[target.point_id] = outcome_convert.applied_of(doc)
+            applied[target.point_id] = outcomes.applied_to(from_document(doc), event)
         return applied
 
 

@@ -15,7 +15,6 @@ from rayapp.memory.rules.creation import dedup_scope
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import TIER_POLICY, Tier
-from tests.support.builders import applied_to
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.rows import to_ms
 from tests.support.stores.stores import InMemoryReceiptStore
@@ -273,8 +272,6 @@ class InMemoryOutcomeStore:
 
     def _apply(self, event: OutcomeEvent, target: outcomes.Target) -> AppliedOutcome:
         row, now = self._items._rows[target.point_id], to_ms(self._clock.now())
-        item = outcomes.apply_outcome(row.item, event.outcome, event.at, now)
-        before = row.item
-        row.hold(item, now)
-        applied = applied_to(item, doc_id=item.source.doc_id)
-        return applied if event.replaces is None else verdicts.movement(before, event, applied)
+        applied = outcomes.applied_to(row.item, event)
+        row.hold(outcomes.apply_outcome(row.item, event.outcome, event.at, now), now)
+        return applied

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.learning.records import OutcomeEvent, Withdrawn
-from rayapp.learning.rules.outcomes import MIN_TTL, apply_outcome
-from rayapp.learning.rules.verdicts import Taking, movement, standing, taken_back, withdrawing
+from rayapp.learning.rules.outcomes import MIN_TTL, applied_to, apply_outcome
+from rayapp.learning.rules.verdicts import Taking, standing, taken_back, withdrawing
 from rayapp.memory.item import MemoryItem, Outcome, Stats
 from rayapp.memory.rules.creation import restored
 from rayapp.memory.tiers import Tier
-from tests.support.builders import STORED_AT, an_item, applied_to
+from tests.support.builders import STORED_AT, an_item
 
 AT = STORED_AT + timedelta(days=1)
 FAR = AT + timedelta(days=100)
@@ -42,7 +42,7 @@ def given_verdict(
     if last is not None:
         item = taken_back(item, (last,), at)
     after = apply_outcome(item, outcome, at, at)
-    return after, Taking(event=event, applied=movement(item, event, applied_to(after)))
+    return after, Taking(event=event, applied=applied_to(item, event))
 
 
 @given(STEPS, SCORE)
@@ -78,6 +78,18 @@ def test_counters_are_exact_among_other_outcomes_and_the_score_stays_in_its_boun
             at = AT + timedelta(minutes=step)
             plain = apply_outcome(plain, outcome, at, at)
     assert replace(item.stats, score=0.0) == replace(plain.stats, score=0.0)
+
+
+@given(st.lists(st.booleans(), max_size=12), SCORE)
+def test_what_helped_never_leaves_less_than_before_it(withdrawn: list[bool], score: float) -> None:
+    item, takings = an_item_at(score), []
+    for step in range(len(withdrawn)):
+        item, taking = given_verdict(item, Outcome.WORKED, AT + timedelta(minutes=step), None)
+        takings.append(taking)
+    gone = [taking for taking, goes in zip(takings, withdrawn, strict=True) if goes]
+    left = taken_back(item, gone, FAR)
+    assert left.stats.uses == len(withdrawn) - len(gone)
+    assert left.stats.score >= score
 
 
 def test_a_new_stay_in_a_tier_keeps_its_counters_and_its_lifetime() -> None:
