@@ -13,49 +13,42 @@ from rayapp.graphs.rules.directives import MAX_DIRECTIVES, MAX_QUOTE, quote
 from rayapp.learning.rules.insights import PastTurn
 from rayapp.memory.item import Outcome
 from rayapp.memory.tiers import Tier
-from tests.unit.graphs.rules.rows import (
-    AT,
-    ENGLISH,
-    HEBREW,
-    action,
-    asked,
-    counted,
-    example,
-    failure,
-    judged,
-    routing,
-    solution,
-    told,
-)
+from tests.unit.graphs.rules import rows
 
-BOTH = pytest.mark.parametrize("query", [ENGLISH, HEBREW])
+BOTH = pytest.mark.parametrize("query", [rows.ENGLISH, rows.HEBREW])
 
 
-def everything(text: str, query: str = ENGLISH, *, known: bool = True) -> ContextInsights:
+def everything(text: str, query: str = rows.ENGLISH, *, known: bool = True) -> ContextInsights:
     """Every kind of directive at once; `text` stands wherever a person or a tool can write."""
-    question = asked(query)
+    question = rows.asked(query)
     assert question.problem is not None
     first = replace(question.concepts[0], label=text or "x")
     question = replace(question, concepts=(first, *question.concepts[1:]))
-    solved, failed = judged(text, worked=2), judged(text, failed=3)
+    solved, failed = rows.judged(text, worked=2), rows.judged(text, failed=3)
     priors = GraphPriors(
         routing=(
-            routing(
+            rows.routing(
                 first.key,
-                {Tier.PATTERNS: counted(9)},
+                {Tier.PATTERNS: rows.counted(9)},
                 label=text,
-                examples=(example(failed, Outcome.FAILED),),
+                examples=(rows.example(failed, Outcome.FAILED),),
             ),
         ),
-        actions=(action("docker", text, counted(9)), action("docker", text + "2", counted(0, 9))),
-        solutions=(solution(solved, question.problem),) if known else (),
+        actions=(
+            rows.action("docker", text, rows.counted(9)),
+            rows.action("docker", text + "2", rows.counted(0, 9)),
+        ),
+        solutions=(rows.solution(solved, question.problem),) if known else (),
     )
-    return told(
+    return rows.told(
         question,
         priors=priors,
         items=(solved, failed),
-        failures=(failure(failed, AT, query=text),),
-        turns=(PastTurn(query=query, at=AT, concepts=(first.key,)), PastTurn(query=text, at=AT)),
+        failures=(rows.failure(failed, rows.AT, query=text),),
+        turns=(
+            PastTurn(query=query, at=rows.AT, concepts=(first.key,)),
+            PastTurn(query=text, at=rows.AT),
+        ),
     )
 
 
@@ -65,10 +58,14 @@ def test_directives_come_in_order_of_importance(query: str, known: bool) -> None
     """What was solved is asked again because it works: then nothing is said of repetition."""
     lines = everything("the text", query, known=known).directives
     first, repeated, rest = {
-        ENGLISH: ("Known", "This was", ("Do not repeat", "On this topic", "For such questions")),
-        HEBREW: ("פתרון", "השאלה כבר", ("לא לחזור", "בנושא הזה", "בשאלות כאלה")),
+        rows.ENGLISH: (
+            "Known",
+            "This was",
+            ("Do not repeat", "On this topic", "For such questions"),
+        ),
+        rows.HEBREW: ("פתרון", "השאלה כבר", ("לא לחזור", "בנושא הזה", "בשאלות כאלה")),
     }[query]
-    last = {ENGLISH: "The conv", HEBREW: "השיחה ממשיכה"}[query]
+    last = {rows.ENGLISH: "The conv", rows.HEBREW: "השיחה ממשיכה"}[query]
     marks = (first, *rest, last) if known else (*rest, repeated, last)
     assert len(lines) == len(marks) < MAX_DIRECTIVES
     for line, mark in zip(lines, marks, strict=True):
@@ -111,7 +108,7 @@ HOSTILE = st.lists(
 
 
 @settings(deadline=None)
-@given(HOSTILE, st.sampled_from([ENGLISH, HEBREW]), st.booleans())
+@given(HOSTILE, st.sampled_from([rows.ENGLISH, rows.HEBREW]), st.booleans())
 def test_no_memory_text_can_break_a_directive(text: str, query: str, known: bool) -> None:
     found = everything(text, query, known=known)
     assert len(found.directives) == MAX_DIRECTIVES - 1
@@ -152,10 +149,10 @@ def test_quotes_keep_what_is_harmless(text: str, expected: str) -> None:
     ("query", "start"),
     [
         ("למה docker build נכשל on Jenkins", "השיחה"),
-        (ENGLISH, "The conversation"),
+        (rows.ENGLISH, "The conversation"),
         ("почему падает Docker", "The conversation"),
     ],
 )
 def test_who_mixes_both_languages_is_answered_in_hebrew(query: str, start: str) -> None:
-    [line] = told(asked(query, query)).directives
+    [line] = rows.told(rows.asked(query, query)).directives
     assert line.startswith(start)
