@@ -225,6 +225,19 @@ class OutcomeVerdictContract:
         (own_row,) = await stores.memories.by_points(DANA, [A])
         assert (own_row.merged_into, own_row.stats) == ("w", Stats())
 
+    async def test_a_changed_verdict_is_taken_from_the_merged_memory_too(
+        self, stores: OutcomeStores
+    ) -> None:
+        await stores.put(an_item(memory_id="a"))
+        old = await verdict(stores, "a")
+        loser = await stores.item("a")
+        await stores.put(an_item(memory_id="w", text="wins", stats=loser.stats))
+        await merge(stores, loser, "w")
+        await verdict(stores, "a", outcome=Outcome.FAILED, instead_of=(old,))
+        winner, (own_row,) = await stores.item("w"), await stores.memories.by_points(DANA, [A])
+        assert (winner.stats.worked_count, winner.stats.failed_count) == (0, 1)
+        assert (own_row.stats.uses, own_row.stats.score) == (0, 0.5)
+
     async def test_the_last_outcome_may_be_one_that_a_merged_memory_brought(
         self, stores: OutcomeStores
     ) -> None:

@@ -22,7 +22,8 @@ class Taking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """What a new verdict takes back: by point of its targets, and by key of the earlier events."""
+    """What a new verdict takes back: by point of its targets and of what was merged into them, and
+    by key of the earlier events."""
 
     takings: Mapping[str, tuple[Taking, ...]]
     withdrawn: Mapping[str, Withdrawn]
@@ -52,7 +53,8 @@ def replacement(
     """What of `earlier` gives way to `event`: the items that it moves, and the books and tools that
     it judges.
 
-    An item that was merged since gives back what the loser brought into it.
+    An item that was merged since gives back what the loser brought into it, and so does the row of
+    the loser: that is what it is again, should it be set free.
     """
     moved = {target.point_id for target in plan.targets}
     behind = {target.point_id: target.point_id for target in plan.targets}
@@ -64,9 +66,11 @@ def replacement(
         points: list[str] = []
         for one in still.applied:
             point = behind.get(one.point_id) or by_name.get(one.memory_id)
-            if point is not None:
-                takings[point] = (*takings.get(point, ()), Taking(event=old, applied=one))
-                points.append(one.point_id)
+            if point is None:
+                continue
+            for row in {point, one.point_id}:
+                takings[row] = (*takings.get(row, ()), Taking(event=old, applied=one))
+            points.append(one.point_id)
         documents = [doc for doc in still.documents if doc in plan.documents]
         tools = tuple(tool for tool in still.tools if tool in event.tools)
         if points or documents or tools:

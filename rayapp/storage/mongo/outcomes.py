@@ -415,7 +415,8 @@ class MongoOutcomeStore:
         """The new verdict queues the index."""
         owned = own(WriteScope(event.user_id))
         points = sorted(change.takings)
-        read = self._items.find({**owned, "point_id": {"$in": points}}, session=session)
+        where = {**owned, "point_id": {"$in": points}, **NOT_DELETED}
+        read = self._items.find(where, session=session)
         items = {doc["point_id"]: from_document(doc) async for doc in read}
         for point_id in sorted(items):
             item = verdicts.taken_back(items[point_id], change.takings[point_id], event.at)

@@ -262,8 +262,9 @@ class InMemoryOutcomeStore:
         change = verdicts.replacement([row.event for row in rows.values()], event, found, plan)
         now = to_ms(self._clock.now())
         for point_id, takings in change.takings.items():
-            held = self._items._rows[point_id]
-            held.hold(verdicts.taken_back(held.item, takings, event.at), now)
+            held = self._items._rows.get(point_id)
+            if held is not None and held.item.status is not Status.DELETED:
+                held.hold(verdicts.taken_back(held.item, takings, event.at), now)
         for key, taken in change.withdrawn.items():
             row = rows[key]
             row.event, owes = verdicts.withdrawing(row.event, taken, owes="graph" in row.owed)
