@@ -310,7 +310,7 @@ def _breaker_row(shots: Sequence[BreakerSnapshot]) -> dict[str, Any]:
         "failureCount": worst.failures,
         "successCount": worst.successes,
         "lastError": worst.last_error,
-        "next_probe_s": worst.next_probe_s,
+        "nextProbeS": worst.next_probe_s,
         "replicas": len(shots),
         "tripped": sum(shot.state is not BreakerState.CLOSED for shot in shots),
     }

@@ -91,14 +91,6 @@ class LearningCalls(Core):
         return self.writing(learning.FeedbackAnswer, f"{MEMORY}/feedback", body, **who)
 
     @call
-    def promote(
-        self, *, all_users: bool = False, **who: Unpack[Writer]
-    ) -> Talk[learning.PromoteAnswer]:
-        """Run a promotion cycle; needs the scope `admin`."""
-        body = {"all_users": all_users}
-        return self.writing(learning.PromoteAnswer, f"{MEMORY}/ops/promote", body, **who)
-
-    @call
     def force_decay(self, **who: Unpack[Writer]) -> Talk[learning.CycleView]:
         """A promotion cycle over the user's own memories."""
         return (

@@ -9,7 +9,7 @@ import httpx
 from rayapp.client.calls import Pause, Reader, Request, Talk, Writer, asked, at, call, given
 from rayapp.client.core import Core, failure, json_of, parse, unreachable
 from rayapp.core.errors import DeadlineExceeded
-from rayapp.wire import insights, system, upkeep
+from rayapp.wire import insights, learning, system, upkeep
 from rayapp.wire import ops as wire
 from rayapp.wire.jobs import JobActionAnswer, JobAnswer, JobListAnswer, JobView
 from rayapp.wire.retention import HoldAnswer, HoldsAnswer, HoldView, ReleasedAnswer, RetentionAnswer
@@ -55,6 +55,14 @@ class OpsCalls(Core):
         """
         body = given({"tier": tier, "since": since, "user_id": user_id})
         return self._submit(f"{OPS}/reindex", body)
+
+    @call
+    def promote(
+        self, *, all_users: bool = False, **who: Unpack[Writer]
+    ) -> Talk[learning.PromoteAnswer]:
+        """Run a promotion cycle over the user's memories, or over everybody's."""
+        body = {"all_users": all_users}
+        return self.writing(learning.PromoteAnswer, f"{OPS}/promote", body, **who)
 
     @call
     def reindex_rollback(self) -> Talk[str]:

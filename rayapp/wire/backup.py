@@ -269,7 +269,9 @@ class ImportAnswer(bases.Written):
     errors: tuple[str, ...] = ()
     collections: dict[str, PutView] = bases.path("counts")
     cleared: dict[str, int]
-    left_out: dict[str, str] = Field(description="Collections that are not written, and why.")
+    left_out: dict[str, str] = bases.path(
+        "left_out", alias="leftOut", description="Collections that are not written, and why."
+    )
     complete: bool
     resumed: bool
     message: str
@@ -297,7 +299,7 @@ class ForeignImportAnswer(ImportAnswer):
 
     source: Origin
     found: dict[str, int]
-    not_taken: tuple[NotTaken, ...]
+    not_taken: tuple[NotTaken, ...] = Field(alias="notTaken")
 
     @classmethod
     def from_foreign(cls, done: "ForeignReport", source: Origin, *, dry_run: bool) -> Self:

@@ -290,7 +290,7 @@ class BreakerView(bases.Camel):
 class BreakerAnswer(bases.Written, bases.Camel):
     """The breaker of the embedder; `breakers` are all that a request meets, by dependency.
 
-    Each has `state`, `lastError`, `next_probe_s` (0: now, null: closed), and in how many of its
+    Each has `state`, `lastError`, `nextProbeS` (0: now, null: closed), and in how many of its
     `replicas` it is `tripped`; shown is the worst one.
     """
 

@@ -12,6 +12,7 @@ from starlette.routing import Match, Route
 
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import create_api
+from rayapp.api.auth import RULES
 from rayapp.bulk.model import JobState
 from rayapp.client import Memory, MemoryClient, RetryPolicy
 from rayapp.client.calls import call
@@ -111,7 +112,6 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "record_response": {"key_takeaway": "Dana moved", "outcome": "worked", "related": ["mem-2"]},
     "score": {"scores": {"mem-2": "partial"}},
     "feedback": {"message_id": "m-1", "score": 1, "citations": ["mem-2"]},
-    "promote": {},
     "force_decay": {},
     "decay_schedule": {},
     "patterns": {},
@@ -183,6 +183,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "restore_export": {"payload": PAYLOAD},
     "backups": {},
     "clean_up_backups": {"keep": 3},
+    "ops.promote": {"all_users": True},
     "ops.data_sizes": {},
     "ops.compact": {},
     "ops.session_users": {"quiet_days": 30},
@@ -387,3 +388,25 @@ async def test_the_client_covers_every_documented_route() -> None:
             touched.add(f"{method} {route}")
     assert documented - touched - LEFT_OUT.keys() == set(), "give the client a call or a reason"
     assert LEFT_OUT.keys() <= documented - touched
+
+
+# Calls that need the scope `admin` and are no operator's work, and why.
+NOT_OPERATORS: Mapping[str, str] = {
+    "import_": "a user's own archive",
+    "restore_export": "a user's own archive",
+    **dict.fromkeys(
+        ("diagnostics", "backlog", "wait_indexed", "disk_space"),
+        "how the service is, beside `ready`",
+    ),
+}
+
+
+async def test_what_an_operator_does_stands_under_ops() -> None:
+    app = create_api(None)
+    asked = {
+        name: {(method, routed(app, method, path)) for method, path in await made_once(name)}
+        for name in CALLS
+    }
+    admin = {key for key, rule in RULES.items() if rule.scope == "admin"}
+    flat = {name for name, routes in asked.items() if routes & admin and name[:4] != "ops."}
+    assert flat == NOT_OPERATORS.keys()

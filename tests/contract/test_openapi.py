@@ -175,3 +175,54 @@ async def test_both_answers_of_store_are_documented(api: httpx.AsyncClient) -> N
         assert str(answer.status_code) in documented
     assert answer.status_code == 200
     assert answer.json()["duplicate"] is True
+
+
+@pytest.mark.parametrize("name", [name for name, one in BY_NAME.items() if one.aliases])
+def test_every_other_name_of_a_field_is_told(spec: dict[str, Any], name: str) -> None:
+    found = described(spec, name)
+    told = [found.get("requestBody", {}).get("description", "")]
+    told += [one["description"] for one in found["parameters"]]
+    kinds = [kind for kind in (BY_NAME[name].body, BY_NAME[name].query) if kind]
+    fields = {field for kind in kinds for field in kind.model_fields}
+    for alias, field in BY_NAME[name].aliases.items():
+        assert field not in fields or any(f"`{alias}`" in text for text in told), alias
+
+
+# Objects that the first client, or programs before it, read in both spellings.
+FIRST_CLIENT = {
+    "POST /api/memory/search": "hasMore and nextOffset: decision 0041",
+    "GET /api/book-upload/search": "the same page",
+    "GET /api/memory/memory-bank": "sourcePersonalityId beside our times",
+    "GET /api/memory/memory-bank/{memory_id}": "sourcePersonalityId beside our times",
+    "GET /api/memory/graph": "connectionCount of a node",
+    "POST /api/memory/prefetch": "its route",
+    "POST /api/hooks/context": "its route",
+    "GET /api/hooks/context": "its route",
+    "POST /api/hooks/exchange": "its route",
+    "GET /api/memory/stats": "memoryBank, its collection",
+    "GET /api/memory/personality": "isDefault",
+    "POST /api/memory/ghost": "it sends one spelling and reads the other",
+    "GET /api/memory/ghost": "it sends one spelling and reads the other",
+    "DELETE /api/memory/ghost": "it sends one spelling and reads the other",
+    "GET /api/memory/books": "its shelf",
+    "GET /api/memory/books/{book_id}": "its shelf",
+    "POST /api/memory/backup/restore": "size_bytes of what is kept before",
+    "DELETE /api/memory/user": "memoryBank, its collection",
+}
+
+
+def mixes(node: Any) -> bool:
+    """Whether an object within has names of both spellings."""
+    if isinstance(node, list):
+        return any(map(mixes, node))
+    if not isinstance(node, dict):
+        return False
+    words = [name for name in node if name.isidentifier()]
+    snake = any("_" in name for name in words)
+    camel = any(name[0].islower() and name != name.lower() for name in words)
+    return (snake and camel) or any(map(mixes, node.values()))
+
+
+def test_one_object_has_one_spelling() -> None:
+    mixed = {name for name, told in examples().items() if mixes(told.get("answer"))}
+    assert mixed == FIRST_CLIENT.keys()

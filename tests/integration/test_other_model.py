@@ -160,7 +160,7 @@ def test_a_reset_reaches_the_embedder_and_the_reranker(
         assert {"qdrant", "models", "cache", "embedding", "reranker"} <= rows.keys()
         for name in ("embedding", "reranker"):
             assert rows[name]["lastError"]
-            assert rows[name]["next_probe_s"] > 1
+            assert rows[name]["nextProbeS"] > 1
 
         refused = http.post(path, json={"action": "reset"})
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")

@@ -58,7 +58,7 @@ async def test_replicas_are_one_row_that_shows_the_worst() -> None:
     assert list(rows) == ["qdrant", "embedding"]
     row = rows["embedding"]
     assert (row["state"], row["isOpen"], row["lastError"]) == ("open", True, "EmbedderDown: away")
-    assert (row["next_probe_s"], row["replicas"], row["tripped"]) == (20, 2, 1)
+    assert (row["nextProbeS"], row["replicas"], row["tripped"]) == (20, 2, 1)
     assert await health.reset_breakers() == ["embedding"]
     assert {row["state"] for row in (await health.breakers()).values()} == {"closed"}
 

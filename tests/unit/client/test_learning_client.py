@@ -62,7 +62,7 @@ async def test_a_response_is_kept_and_scores_what_it_used(service: FakeService) 
 
 async def test_promotion_insights_and_graphs_are_typed(service: FakeService) -> None:
     async with MemoryClient(service.url) as client:
-        assert (await client.promote()).stats.errors == 0
+        assert (await client.ops.promote()).stats.errors == 0
         insights = await client.insights("Where is Dana?", recent_messages=["דנה"])
         assert (insights.language, insights.matched_concepts) == ("en", ())
         assert (await client.graph("content")).nodes == ()
