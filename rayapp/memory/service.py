@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from datetime import datetime
 from functools import partial
 
 from rayapp.core import errors
@@ -15,7 +16,7 @@ from rayapp.memory.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, S
 from rayapp.memory.rules import creation
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.rules.filtering import is_expired
-from rayapp.memory.rules.lifecycle import left_for, reopen
+from rayapp.memory.rules.lifecycle import brought_back, has_ended, left_for
 from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.supersession import BatchPredecessors, Supersession
@@ -224,16 +225,16 @@ class MemoriesService:
         return restored
 
     async def _restore(
-        self, scope: WriteScope, memory_id: str, expected_version: int | None
+        self,
+        scope: WriteScope,
+        memory_id: str,
+        expected_version: int | None,
+        *,
+        until: datetime | None = None,
     ) -> MemoryItem:
         def change(item: MemoryItem) -> MemoryItem:
             _refuse_merged(item, memory_id, "Restore")
-            now = self.clock.now()
-            if item.status is not Status.ACTIVE:
-                return creation.restored(item, now)
-            if not is_expired(item, now) and item.superseded_by is None:
-                return item
-            return reopen(creation.restored(item, now))
+            return brought_back(item, self.clock.now(), until)
 
         return await self._change(
             scope, memory_id, change, ChangeType.RESTORE, None, expected_version
@@ -301,17 +302,21 @@ class MemoriesService:
             return _reject(existing, "exists with another text; edit it or use a new id")
         if outcome.clash == "id" and existing.merged_into is not None:
             # An id that was merged goes on living in its winner: a repeated import meets it here.
-            return StoreResult(memory_id=existing.merged_into, status="duplicate")
+            winner = await self.items.get(scope.own, existing.memory_id)
+            if winner is None or winner.status is not Status.ACTIVE:
+                return _reject(existing, "is part of an archived one; restore that or use a new id")
+            return StoreResult(memory_id=winner.memory_id, status="duplicate")
         if outcome.clash == "id" and existing.status is not Status.ACTIVE:
             return _reject(existing, f"is {existing.status.value}; restore it or use a new id")
         now = self.clock.now()
         try:
-            replaced = existing.superseded_by is not None
-            if outcome.clash == "text" if replaced else is_expired(existing, now):
+            over = existing.superseded_by is not None
+            over = over or (has_ended(existing, now) and not has_ended(item, now))
+            if outcome.clash == "text" if over else is_expired(existing, now):
                 # Hidden, but still the owner of this text: saying it again makes it current.
                 # A repeated import, by the same id, does not bring back what was replaced.
                 # Active all the time, so it needs no other place in the bank.
-                await self._restore(scope, existing.memory_id, None)
+                await self._restore(scope, existing.memory_id, None, until=item.valid_to)
             if outcome.clash == "text":
                 said_in = item.source.conversation_id
                 also = None if said_in == existing.source.conversation_id else said_in or ""

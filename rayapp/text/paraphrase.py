@@ -63,6 +63,14 @@ _SPELLING = re.compile(r"our(?=$|s$|ed$|ite|ing$)")
 _CONTRACTED = re.compile(r"'(?:m|s|re)$")
 # A rest of fewer letters is more often a word of its own.
 _LEAST_HEBREW = 3
+# ה that is a letter of the verb, not the article: "הלווה" lent, "לווה" borrowed.
+_CAUSATIVE = re.compile(
+    r"ה[א-ת]{1,3}י[א-ת](?:ה|ו|ת|תי|נו|תם)?|ה[א-ת]{2,3}(?:תה|תי|נו)|ה(?:ראה|ראו|לוה|לוו|לו|רצה|שקה|ענה)"
+)
+# Past and present in one form: "I read" may be over, "I am reading" is not.
+_PAST_ALIKE = frozenset(
+    ("read", "put", "cut", "quit", "let", "set", "hit", "cost", "hurt", "shut", "bet", "spread")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +150,8 @@ def _goes_on(one: _Word, other: _Word) -> bool:
     """ "is learning" beside "learns": what was is not what is."""
     if not one.lemma or other.lemma:
         return False
+    if other.text == one.lemma and one.lemma in _PAST_ALIKE:
+        return False
     return other.text in (one.lemma, f"{one.lemma}s", f"{one.lemma}es") or (
         other.text == f"{one.lemma[:-1]}ies" and one.lemma.endswith("y")
     )
@@ -184,5 +194,7 @@ def _form(word: str) -> str:
     if not is_hebrew(word):
         return _SPELLING.sub("or", word)
     plain = unify_finals(word).replace("יי", "י").replace("וו", "ו")
+    if _CAUSATIVE.fullmatch(plain):
+        return plain
     rest = plain.removeprefix("ה")
     return rest if len(rest) >= _LEAST_HEBREW else plain

@@ -132,12 +132,16 @@ _NO_PLACE: dict[str, re.Pattern[str]] = {
     "home": re.compile(
         r"(?:a|an|the|my|his|her|our|your|their|fear|peace)\b.*|home"
         r"|(?:דירה|דירת|שכירות|פחד|מעונות|יחידת|וילה)(?!\w).*|בית|שקט"
+        r"|(?:קומה|רחוב|שדרות|סמטת|שכונה|פרברים|מרכז|צפון|דרום|זוגיות|נפרד|גפי|בדידות|עוני)(?!\w).*"
+        r"|\d.*|(?:apartment|apt|flat|room|floor|unit|poverty|peace|luxury)\b.*"
         r"|בית (?:פרטי|שכור|גדול|קטן|משותף|של|ההורים|הוריי?)(?!\w).*"
     ),
     "work": re.compile(
         r"(?:a|an|my|his|her|our|your|their)\b.*|(?:the )?(?:nights?|days?|weekends?|home|free|noon"
-        r"|least|moment|office|computer)(?: shifts?| times?)?"
-        r"|(?:לילה|לילות|משרה|משמרת|משמרות|קבלנות|התנדבות)(?!\w).*"
+        r"|least|moment|office|computer|christmas|easter|fun|money|pleasure|summer|winter)"
+        r"(?: shifts?| times?)?"
+        r"|(?:לילה|לילות|שבת|שבתות|שישי|חגים|חג|קיץ|חורף|צהריים|ימי|יום|ראשון|שני|שלישי|רביעי|חמישי"
+        r"|חוץ|משרה|משמרת|משמרות|קבלנות|התנדבות)(?!\w).*"
         r"|בית|יום|ימים|בוקר|ערב|ערבים|שקט|חצי משרה|סופי? שבוע"
     ),
 }

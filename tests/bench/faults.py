@@ -97,11 +97,11 @@ USUAL: dict[str, Fault] = {
     "vector_engine": Fault(actor(VECTOR_ENGINE), UNSEEN_BACK_S),
     "mongod": Fault(child("mongod"), MONGOD_BACK_S),
     "haproxy": Fault(program("haproxy"), HAPROXY_BACK_S),
+    "proxy_manager": Fault(actor("HAProxyManager"), HAPROXY_BACK_S),
     "raylet": Fault(program("raylet"), RAYLET_BACK_S),
 }
 FURTHER: dict[str, Fault] = {
     "cache": Fault(child("valkey"), UNSEEN_BACK_S),
-    "proxy_manager": Fault(actor("HAProxyManager"), HAPROXY_BACK_S),
     "fallback_proxy": Fault(actor("ProxyActor"), UNSEEN_BACK_S),
     "controller": Fault(actor("ServeController"), UNSEEN_BACK_S),
     "gcs": Fault(program("gcs_server"), RAYLET_BACK_S),

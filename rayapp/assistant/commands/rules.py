@@ -111,12 +111,23 @@ _THAT_HE = (
     r"(?!ש(?:מן|מנת|מפו|מלה|מלות|מיכה|מש|בוע|בועות|בועיים|בת|בתות|לום|עה|עות|עתיים|עון|עועית|יר|ירים"
     r"|ולחן|ולחנות|וקולד|וקו|וק|ום|ניצל|זיפים|קדים|קית|קיות|קלים|טויות|מועות|מות|ם|יעור|יעורים|יעורי"
     r"|יחה|יחות|לט|לג|טיח|ני|תי|תיים|ניים|לוש|לושה|בע|בעה|מונה|ישה|נה|נים|נתיים|ירות|ירותים|אלות"
-    r"|כונה|ער|ערים|רשרת|מירה|ינה|תייה|פות)(?![א-ת]))"
+    r"|כונה|ער|ערים|רשרת|מירה|ינה|תייה|פות|עת|נייה|ניה|מעתי|אלת|יטה|יטת|ורה|ורת|כר"
+    r"|אלה(?= (?:קודמת|אחרונה|אחת)))(?![א-ת]))"
 )
 # After "remember that": a thing that both know is recalled, and nothing is told.
 _RECALLED = (
     r"(?!(?:time|day|night|evening|morning|summer|winter|trip|guy|girl|man|woman|place|movie|film"
     r"|song|one|party|feeling|moment|conversation|thing|episode|scene)\b)"
+    # "That book I told you about": a thing that is pointed at, which no verb says anything of.
+    r"(?!(?:book|restaurant|cafe|hotel|beach|shop|dog|cat|article|video|joke|story|recipe|photo"
+    r"|picture|email|meeting|game|show|series|teacher|friend|client|project|bug|issue|error|course"
+    r"|idea)"
+    r"(?:$| (?:i|we|you|he|she|they|in|at|from|with|about)\b))"
+)
+# After "forget that": what is being talked of is dropped, and no memory is meant.
+_DROPPED = (
+    r"(?!(?:(?:last )?(?:question|idea|plan|thought|message|request|one|part|stuff|noise|bit|line)"
+    r"(?:$|[,;.!])|(?:and|or|then|instead|for now|please|let['’]?s)\b))"
 )
 # What is only said, and names nothing that is kept.
 _VAGUE = re.compile(
@@ -206,7 +217,7 @@ _ORDERS: tuple[tuple[Kind, str], ...] = (
     # "Forget that, I live in Haifa" tells what holds.
     (
         "forget",
-        rf"{_POLITE_EN}forget(?: that(?:\s+(?=[\"'“”„«]?\w)|\s*:\s*)|{_SEP}"
+        rf"{_POLITE_EN}forget(?: that(?:\s+{_DROPPED}(?=[\"'“”„«]?\w)|\s*:\s*)|{_SEP}"
         r"|\s+(?=my .+ (?:is|are) ))(?P<text>.+)",
     ),
     ("forget", rf"{_POLITE_HE}{_FORGET_HE}(?:{_SEP}| {_THAT_HE}ש(?=\w))(?P<text>.+)"),

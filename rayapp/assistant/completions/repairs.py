@@ -203,6 +203,7 @@ class AnswerStream:
         # By choice: calls that were sent, of those that it wrote into its text, and of all.
         self._written: Counter[int] = Counter()
         self._numbers: Counter[int] = Counter()
+        self._finished: set[int] = set()
         self.called = False
 
     @property
@@ -214,8 +215,23 @@ class AnswerStream:
         """Mend the chunk in place."""
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta")
+            if not isinstance(delta, dict) and choice.get("finish_reason"):
+                delta = choice["delta"] = {}  # some servers leave it out of the last chunk
             if isinstance(delta, dict):
                 self._pass_on(int(choice.get("index") or 0), choice, delta)
+
+    def end(self, last: dict[str, Any]) -> dict[str, Any] | None:
+        """A chunk with what is held, where the stream ended without saying why."""
+        rows = [
+            {"index": at, "delta": {}, "finish_reason": "stop"}
+            for at in self._choices
+            if at not in self._finished
+        ]
+        if not rows:
+            return None
+        chunk = {**last, "choices": rows}
+        self.pass_on(chunk)
+        return chunk
 
     def _pass_on(self, index: int, choice: dict[str, Any], delta: dict[str, Any]) -> None:
         held = self._choice(index)
@@ -231,6 +247,7 @@ class AnswerStream:
                 self._argue(index, call)
         if choice.get("finish_reason"):
             rest += held.end()
+            self._finished.add(index)
             calls += self._missing(index)
         calls += self._read(index, held)
         if calls:

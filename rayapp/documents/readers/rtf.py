@@ -94,7 +94,7 @@ class _Rtf:
         self._groups = [_Group()]
         self._encoding = "cp1252"
         self._fonts: dict[int, str] = {}
-        self._font = 0
+        self._font = self._default_font = 0
         self._levels: dict[int, int] = {}
         self._style: int | None = None
         self._aside_text: list[str] = []
@@ -208,6 +208,10 @@ class _Rtf:
             group.skip = number or 0
         elif word == "ansicpg":
             self._encoding = _known(f"cp{number}", self._encoding)
+        elif word == "deff":
+            self._default_font = number or 0
+        elif word == "plain":
+            group.encoding = None
         elif word == "mac":
             self._encoding = "mac_roman"
         elif word == "f" and group.aside != "fonttbl":
@@ -273,7 +277,8 @@ class _Rtf:
 
     def _flush(self) -> None:
         if self._bytes:
-            encoding = self._groups[-1].encoding or self._encoding
+            own = self._groups[-1].encoding or self._fonts.get(self._default_font)
+            encoding = own or self._encoding
             self._say(self._bytes.decode(encoding, "replace"))
             self._bytes.clear()
 

@@ -8,6 +8,7 @@ from email.message import EmailMessage, MIMEPart
 
 import yaml
 from lxml import etree
+from lxml.html import defs
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -42,6 +43,8 @@ _SWALLOWS = re.compile(
     "|noembed|noframes|plaintext)(?![\\w-]))",
     re.I,
 )
+_NAMED = re.compile(r"</?([a-z][\w-]*)", re.I)
+_HTML_NAMES = frozenset(defs.tags)
 _CLOSED = re.compile(r"</([a-z]+)", re.I)
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _FRONT = re.compile(r"\A---[^\S\n]*\n(.*?)\n(?:---|\.\.\.)[^\S\n]*\n", re.S)
@@ -204,8 +207,8 @@ def _read_markdown(data: bytes) -> Found:
 def _front_matter(text: str) -> dict[str, object] | None:
     """None for what stands between two lines and says nothing of the document."""
     try:
-        told = yaml.safe_load(text)
-    except yaml.YAMLError:
+        told = yaml.load(text, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):  # 2024-02-30 is a ValueError
         return None
     return told if isinstance(told, dict) else None
 
@@ -218,7 +221,11 @@ def _markdown() -> MarkdownIt:
 
 
 def _inline_html(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
-    return _SWALLOWS.sub("&lt;", tokens[at].content)
+    html = tokens[at].content
+    name = _NAMED.match(html)
+    if name is not None and name[1].lower() not in _HTML_NAMES:
+        return html.replace("<", "&lt;")  # `Vec<String>`, `<your-name>`: words
+    return _SWALLOWS.sub("&lt;", html)
 
 
 def _html_of_block(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
@@ -293,8 +300,9 @@ def _part_blocks(part: MIMEPart, level: int) -> Iterator[Block]:
         for inner in part.iter_parts():
             yield from _letter_blocks(inner, _header(inner, "subject"), level + 1)
     elif kind == "multipart/alternative" and part.is_multipart():
-        body = part.get_body(("plain", "html"))
-        yield from _text_blocks(body) if body is not None else ()
+        bodies = (part.get_body((kind,)) for kind in ("plain", "html"))
+        texts = (list(_text_blocks(body)) for body in bodies if body is not None)
+        yield from next((text for text in texts if any(b.text.strip() for b in text)), ())
         for inner in part.walk():
             yield from _attachment(inner) if inner.is_attachment() else ()
     elif part.is_multipart():
@@ -327,4 +335,8 @@ def _attachment(part: MIMEPart) -> Iterator[Block]:
 
 
 def _header(letter: MIMEPart, name: str) -> str:
-    return str(letter.get(name) or "")
+    try:
+        return str(letter.get(name) or "")
+    except (LookupError, AttributeError, ValueError):  # what the parser of addresses cannot read
+        raw = (str(text) for key, text in letter.raw_items() if key.lower() == name.lower())
+        return next(raw, "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -30,6 +30,8 @@ _ITEM = re.compile(r"(?:[•●▪‣◦○∙·*–—-]|\(?(?:\d{1,3}|[א-ת]|
 # A word of two parts that goes on in the next line.
 _CUT_WORD = re.compile(r"[^\W\d_][-־]$")
 _DIGITS = re.compile(r"\d+")
+# Of a running title; what has more is a table row.
+MOST_NUMBERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +65,30 @@ def without_running_titles(lines: Sequence[Line], pages: int) -> list[Line]:
         high, low = edges.get(line.page, (line, line))
         edges[line.page] = (line if line.y > high.y else high, line if line.y < low.y else low)
     counts = Counter(
-        (at, _DIGITS.sub("#", pair[at].text)) for pair in edges.values() for at in (0, 1)
+        (at, key) for pair in edges.values() for at in (0, 1) for key in _running(pair[at])
     )
     running = {key for key, count in counts.items() if count > RUNNING_SHARE * pages}
     dropped = {
         id(pair[at])
         for pair in edges.values()
         for at in (0, 1)
-        if (at, _DIGITS.sub("#", pair[at].text)) in running
+        if pair[0] is not pair[1] and any((at, key) in running for key in _running(pair[at]))
     }
     return [line for line in lines if id(line) not in dropped]
+
+
+def _running(line: Line) -> set[str]:
+    """What it has in common with that of other pages: its words, and each number that counts the
+    pages, by how far it is from theirs. Other numbers are text: sums, dates, ids."""
+    parts = _DIGITS.split(line.text)
+    numbers = _DIGITS.findall(line.text)[:MOST_NUMBERS]
+    if len(parts) - 1 > MOST_NUMBERS:
+        return {line.text}
+    either = [(one, f"#{int(one[:9]) - line.page}") for one in numbers]
+    return {
+        "".join(itertools.chain.from_iterable(zip(parts, (*chosen, ""), strict=True)))
+        for chosen in itertools.product(*either)
+    }
 
 
 def blocks_of(

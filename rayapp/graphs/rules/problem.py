@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rayapp.text.concept_words import CACHE_WORDS, is_generic, key_of, readings_of
 from rayapp.text.expansions import Expansions
 from rayapp.text.normalize import normalize
+from rayapp.text.signature import turns_of
 from rayapp.text.tokens import tokens
 
 # One content word names a topic, not a problem.
@@ -26,8 +27,9 @@ class _Unit(NamedTuple):
 def problem_hash(text: str, expansions: Expansions | None = None) -> str | None:
     """24 hex digits over the set of content words; None when there are fewer than two.
 
-    Order, inflection and politeness do not count. A word or phrase of the dictionary counts as
-    its entry, so a question and its translation meet when the dictionary knows their words.
+    Order, inflection and politeness do not count; "not", "off" and "before" do. A word or phrase of
+    the dictionary counts as its entry, so a question and its translation meet when the dictionary
+    knows their words.
     """
     vocabulary = expansions.vocabulary if expansions else frozenset[str]()
     plain = normalize(text[:MAX_READ_CHARS])
@@ -41,7 +43,9 @@ def problem_hash(text: str, expansions: Expansions | None = None) -> str | None:
     keys.update(unit.key for at, unit in enumerate(units) if at not in used and not unit.generic)
     if len(keys) < MIN_CONTENT_WORDS:
         return None
-    basis = "\n".join(sorted(keys))
+    turns = sorted(turns_of(plain))
+    # As before where nothing is turned round.
+    basis = "\n".join([*sorted(keys), *(["", *turns] if turns else [])])
     return hashlib.sha256(basis.encode("utf-8")).hexdigest()[:HASH_DIGITS]
 
 

@@ -19,6 +19,7 @@ from rayapp.text.hebrew import STOP_WORDS
 from rayapp.text.language import detect_language
 from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
+from rayapp.text.signature import turns_of
 from rayapp.text.tokens import tokens
 
 # What no rule claims.
@@ -287,7 +288,7 @@ def fingerprint(text: str, expansions: Expansions | None = None) -> Fingerprint:
 def _fingerprint(text: str, expansions: Expansions | None) -> Fingerprint:
     found = tokens(normalize(text))
     words = frozenset(lemma(token.text) for token in found if token.text not in STOP_WORDS)
-    return Fingerprint(problem_hash(text, expansions), words)
+    return Fingerprint(problem_hash(text, expansions), words | turns_of(text) if words else words)
 
 
 def wanted_points(question: Question, priors: records.GraphPriors, user_id: str) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ def merged(winner: MemoryItem, loser: MemoryItem, now: datetime) -> tuple[Memory
         index=requeued(winner.index, IndexOp.PAYLOAD, now),
     )
     if loser.superseded_by is None and _said_since(loser, winner.valid_to):
-        kept = reopen(kept)
+        kept = replace(reopen(kept), valid_to=later(kept.valid_to, loser.valid_to))
     gone = creation.archived(loser, f"merged into {winner.memory_id}", now)
     return kept, replace(gone, merged_into=winner.memory_id)
 

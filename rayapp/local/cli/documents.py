@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 documents = typer.Typer(no_args_is_help=True, help="Files that can be asked about.")
 EXIT_SOME_FAILED = 3
+PAGE = 200  # documents that are listed at once
 
 
 @documents.command()
@@ -77,7 +78,11 @@ def list_documents(
 ) -> None:
     """The documents of a user, newest first."""
     with client_of(data_dir, user, api_key_file) as client:
-        found = client.books(limit=200, conversation_id=conversation).books
+        found, more = [], True
+        while more:
+            page = client.books(limit=PAGE, offset=len(found), conversation_id=conversation).books
+            found += page
+            more = len(page) == PAGE
     table = table_of("id", "title", "state", "passages", "uploaded (UTC)")
     for name in (0, -1):
         table.columns[name].no_wrap = True

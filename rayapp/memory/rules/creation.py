@@ -33,8 +33,8 @@ DEFAULT_IMPORTANCE = 0.5
 DEFAULT_CONFIDENCE = 0.8
 MAX_TAGS = 64
 MAX_LABEL_CHARS = 200
-_ASKS = re.compile(r"^[^\S\n]*User:", re.MULTILINE)
-_ANSWERS = re.compile(r"^[^\S\n]*Assistant:", re.MULTILINE)
+_ASKS = re.compile(r"^[^\S\n]*(?:User|ה?משתמשת?):", re.MULTILINE)
+_ANSWERS = re.compile(r"^[^\S\n]*(?:Assistant|ה?עוזרת?):", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def new_item(
         text=new.text,
         summary=new.summary,
         content_hash=content_hash(new.text),
-        dedup_scope=dedup_scope(new.tier, new.source),
+        dedup_scope=dedup_scope(new.tier, new.source, about(new.subject_id, user_id)),
         tags=_distinct(new.tags),
         entities=_distinct(new.entities),
         always_inject=new.always_inject,
@@ -212,7 +212,12 @@ def sequence_at(now: datetime) -> int:
     return round(now.timestamp() * 1_000_000)
 
 
-def dedup_scope(tier: Tier, source: Source) -> str:
+def about(subject_id: str | None, user_id: str) -> str | None:
+    """Somebody else than the user."""
+    return subject_id if subject_id != user_of(user_id) else None
+
+
+def dedup_scope(tier: Tier, source: Source, whom: str | None = None) -> str:
     """Equal texts are duplicates within one book, one DataGov resource or, when they are turns, one
     conversation, which may be deleted without the others; else within the tier."""
     if tier is Tier.BOOKS:
@@ -220,7 +225,8 @@ def dedup_scope(tier: Tier, source: Source) -> str:
     if tier in (Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION):
         return str((source.datagov or {}).get("resource_id", ""))
     is_turn = tier is Tier.WORKING and source.message_id is not None
-    return (source.conversation_id or "") if is_turn else ""
+    scope = (source.conversation_id or "") if is_turn else ""
+    return scope if whom is None else f"{scope} {whom}"  # no id holds a space
 
 
 def apply_edit(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:

@@ -8,7 +8,8 @@ from typing import Any
 
 from rayapp.core.errors import Conflict, InvalidInput
 from rayapp.memory.item import NEUTRAL_SCORE, SCORE_DECIMALS, IndexOp, MemoryItem, Outcome, Status
-from rayapp.memory.rules.creation import check_validity
+from rayapp.memory.rules.creation import check_validity, restored
+from rayapp.memory.rules.filtering import is_expired
 from rayapp.memory.rules.revision import touch
 
 # Largest unit first: seconds of one unit, and its short name.
@@ -291,8 +292,25 @@ def supersede(
     return touch(old, IndexOp.PAYLOAD, now, superseded_by=by.memory_id, valid_to=ends)
 
 
+def has_ended(item: MemoryItem, now: datetime) -> bool:
+    """Whether what it says held until a moment that has passed."""
+    return item.valid_to is not None and item.valid_to <= now
+
+
 def reopen(item: MemoryItem) -> MemoryItem:
     """What was superseded is current again, without an end."""
     if item.superseded_by is None:
         return item
     return replace(item, superseded_by=None, valid_to=None)
+
+
+def brought_back(item: MemoryItem, now: datetime, until: datetime | None = None) -> MemoryItem:
+    """What a person wants back: current, whatever had hidden it; `until`: to when it holds now.
+
+    An archived one that held for a time of its own keeps that: it is what it was.
+    """
+    hidden = item.superseded_by is not None or has_ended(item, now)
+    if item.status is Status.ACTIVE and not hidden and not is_expired(item, now):
+        return item
+    back = reopen(restored(item, now))
+    return replace(back, valid_to=until) if hidden and item.status is Status.ACTIVE else back

@@ -247,6 +247,18 @@ end"""
     assert " ".join(said.split()).endswith("<textarea> opens a line <iframe> too end")
 
 
+async def test_words_in_angle_brackets_stay() -> None:
+    text = "Use Vec<String> and send to <your-email> and a < b"
+    assert (await read_document(text.encode(), "a.md", LIMITS)).text == text
+
+
+@pytest.mark.parametrize("day", ["2024-02-30", "0000-00-00"])
+async def test_an_impossible_day_in_front_matter_breaks_nothing(day: str) -> None:
+    text = f"---\ntitle: Hello\ndate: {day}\n---\n\nrest"
+    found = await read_document(text.encode(), "a.md", LIMITS)
+    assert (found.title, found.text) == ("Hello", "rest")
+
+
 async def test_lines_around_words_are_no_front_matter() -> None:
     for said in ("Introduction of it", "a: b: c"):
         text = f"---\n{said}\n---\n\nrest"
@@ -301,6 +313,14 @@ async def test_rtf() -> None:
     assert found.blocks[-1].page == 2
 
 
+async def test_the_default_font_of_rtf_has_an_alphabet() -> None:
+    fonts = r"{\fonttbl{\f0\fnil\fcharset177 Arial;}{\f1\fcharset0 Arial;}}"
+    text = r"\pard \'f9\'ec\'e5\'ed\par\f1 caf\'e9\plain  \'f9\par"
+    data = rf"{{\rtf1\ansi\ansicpg1252\deff0{fonts}{text}}}"
+    found = await read_document(data.encode(), "a.rtf", LIMITS)
+    assert shown(found) == [(P, "שלום"), (P, "café ש")]
+
+
 async def test_text_boxes_of_rtf() -> None:
     box = (
         r"{\shp{\*\shpinst\shpleft0{\sp{\sn shapeType}{\sv 202}}{\shptxt \pard in a box\par}}"
@@ -351,6 +371,18 @@ async def test_all_texts_of_a_letter_are_read() -> None:
         (P, "one"), (P, "Attachment: a.png"), (P, "two"),
         (H, "inner"), (P, "From: a@b.org"), (P, "three"), (P, "four"),
     ]  # fmt: skip
+
+
+async def test_a_blank_plain_text_hides_no_other() -> None:
+    parts = (f"{PLAIN} ", "Content-Type: text/html\n\n<p>The invoice</p>")
+    letter = letter_of("multipart/alternative; boundary=B", *parts)
+    assert shown(await read_document(letter, "a.eml", LIMITS))[-1] == (P, "The invoice")
+
+
+@pytest.mark.parametrize("address", ["Dan <", "a@", '"', "a@["])
+async def test_an_odd_address_breaks_no_letter(address: str) -> None:
+    letter = f"From: {address}\nTo: {address}\nSubject: s\n\nabout cats\n".encode()
+    assert shown(await read_document(letter, "a.eml", LIMITS))[-1] == (P, "about cats")
 
 
 async def test_a_letter_that_names_no_border_between_its_parts_is_text() -> None:

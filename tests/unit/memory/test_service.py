@@ -292,3 +292,76 @@ async def test_a_conflict_of_one_item_does_not_lose_the_answer_of_a_batch(
     batch = [NewMemory(text="the gate code is 7"), NewMemory(text="fine")]
     results = await service.services.memories.store_batch(ME, batch)
     assert [(r.status, r.code) for r in results] == [("rejected", "conflict"), ("stored", None)]
+
+
+async def test_what_had_ended_is_current_when_it_is_said_again(service: Harness) -> None:
+    await service.store("the user is vegan", memory_id="a", tier=Tier.MEMORY_BANK, **FACT)
+    await service.services.memories.edit(ME, "a", MemoryEdit(valid_to=service.clock.now()))
+    service.clock.advance(86_400)
+    await service.drain()
+    assert await service.found("vegan") == []
+    again = NewMemory(text="the user is vegan", tier=Tier.MEMORY_BANK, **FACT)
+    assert (await service.services.memories.store(ME, again)).status == "duplicate"
+    await service.drain()
+    assert await service.found("vegan") == ["a"]
+
+
+async def test_the_past_is_said_again_as_the_past(service: Harness) -> None:
+    ended = service.clock.now() - timedelta(days=300)
+    past = NewMemory(text="works at Intel", tier=Tier.MEMORY_BANK, valid_to=ended, **FACT)
+    first = await service.services.memories.store(ME, past)
+    assert (await service.services.memories.store(ME, past)).status == "duplicate"
+    assert first.memory_id is not None
+    assert (await service.services.memories.get(READ, first.memory_id)).valid_to == ended
+
+
+async def test_an_archived_memory_that_was_replaced_is_found_when_it_is_restored(
+    service: Harness,
+) -> None:
+    memories = service.services.memories
+    await service.store("I live in Haifa", memory_id="old", tier=Tier.MEMORY_BANK, **FACT)
+    await service.store(
+        "I live in Acre", memory_id="new", tier=Tier.MEMORY_BANK, supersedes="old", **FACT
+    )
+    await memories.delete(ME, "new")
+    await memories.archive(ME, "old")
+    await memories.restore(ME, "old")
+    await service.drain()
+    assert await service.found("Haifa") == ["old"]
+
+
+async def test_a_restored_memory_of_a_time_keeps_it(service: Harness) -> None:
+    ended = service.clock.now() - timedelta(days=300)
+    fact = {"tier": Tier.MEMORY_BANK, "valid_to": ended, **FACT}
+    await service.store("works at Intel", memory_id="a", **fact)
+    await service.services.memories.archive(ME, "a")
+    assert (await service.services.memories.restore(ME, "a")).valid_to == ended
+    assert (await service.services.memories.restore(ME, "a")).valid_to is None
+
+
+async def test_the_same_of_two_people_is_two_facts(service: Harness) -> None:
+    memories = service.services.memories
+    fact = {"text": "allergic to nuts", "tier": Tier.MEMORY_BANK, **FACT}
+    for subject in ("dan", "ron", "dan", None, "dana"):
+        await memories.store(ME, NewMemory(subject_id=subject, **fact))
+    page = await memories.page(READ, ItemFilter(), ItemQuery())
+    assert sorted(item.subject_id for item in page.items) == ["dan", "dana", "ron"]
+
+
+async def test_an_id_that_lives_in_an_archived_memory_is_refused(service: Harness) -> None:
+    texts = {"a": "The user prefers dark mode", "b": "User prefers dark mode."}
+    memories = service.services.memories
+    for name, text in texts.items():
+        await service.store(text, memory_id=name, tier=Tier.MEMORY_BANK, **FACT)
+        service.clock.advance(3)
+    for _ in range(4):
+        await service.drain()
+        await service.settle()
+        service.clock.advance(3)
+    winner = (await memories.get(READ, "a")).memory_id
+    assert winner == (await memories.get(READ, "b")).memory_id
+    (loser,) = texts.keys() - {winner}
+    await memories.archive(ME, winner)
+    again = NewMemory(text=texts[loser], memory_id=loser, tier=Tier.MEMORY_BANK, **FACT)
+    with pytest.raises(DuplicateMemory):
+        await memories.store(ME, again)

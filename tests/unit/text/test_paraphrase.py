@@ -63,6 +63,12 @@ def test_one_fact_in_other_words(a: str, b: str) -> None:
         ("Dana works at the bank", "Dana worked at the bank"),
         ("דנה אוהבת את נועה", "את דנה אוהבת נועה"),
         ("דנה עובדת בבנק", "דנה עבדה בבנק"),
+        ("יוסי הלווה אלף שקל", "יוסי לווה אלף שקל"),
+        ("דנה הראתה את הדירה", "דנה ראתה את הדירה"),
+        ("יוסי השכיר דירה", "יוסי שכיר דירה"),
+        ("אבא הבריא אחרי הניתוח", "אבא בריא אחרי הניתוח"),
+        ("I'm quitting Google", "I quit Google"),
+        ("I am reading War and Peace", "I read War and Peace"),
     ],
 )
 def test_one_word_makes_it_another_fact(a: str, b: str) -> None:

@@ -48,7 +48,8 @@ OPENERS = (
 
 _APART = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”", re.DOTALL)
 _ROLE = re.compile(
-    r"(?<!\w)i(?:['’]m| am) now (?:a|an|the|dan|acting|playing|operating|pretending|speaking"
+    r"(?<!\w)i(?:['’]m| am) now (?:(?:a|an|the) (?:[\w-]+ ){0,2}?(?:pirate|villain|hacker|ai|bot"
+    r"|chatbot|assistant|model|persona|character)|dan|acting|playing|operating|pretending|speaking"
     r"|unrestricted|jailbroken|unfiltered|free (?:of|from)|known as|called|in \w+ mode)(?!\w)"
     r"(?! (?:process|middle|position|bit|little|lot|step|point)\b)"
     r"|(?<!\w)in (?:a |my (?:best )?)?(?:pirate|villain|evil) (?:voice|mode|accent)(?!\w)"
@@ -77,11 +78,18 @@ _ASKED: Mapping[HijackKind, re.Pattern[str]] = {
         r"(?<!\w)(?:pretend|act (?:as|like)|role ?play|you are (?:now )?(?:a|an|the)"
         r"|speak (?:as|like)|talk like|play(?:ing)? (?:the|a)|voice|pirate|character|impersonate"
         r"|in the style|ignore"
+        # What it writes for the person speaks as the person.
+        r"|write|rewrite|rephrase|draft|compose|translate|improve|proofread"
+        r"|כתוב|כתבי|תכתוב|תכתבי|נסח|נסחי|תנסח|תנסחי|תרגם|תרגמי|שפר|שפרי"
         r"|תעמיד|תעמידי|העמד|שחק|שחקי|תשחק|תשחקי|תדבר|תדברי|דבר כמו|דברי כמו|דמות|אתה (?:עכשיו"
         r"|פיראט)|את (?:עכשיו|פיראטית)|פיראט|קול|בסגנון|התעלם|התעלמי)(?!\w)",
         re.IGNORECASE,
     ),
-    "system_tag": re.compile(r"system|\[/?inst|im_start|prompt|תגית|תגיות", re.IGNORECASE),
+    "system_tag": re.compile(
+        r"system|\[/?inst|im_start|prompt|chat format|chat template|special tokens?|markers?|xml"
+        r"|תגית|תגיות",
+        re.IGNORECASE,
+    ),
     "payload": re.compile(r"hack|pwn|error|broken into|synonym|פריצ|פרצ|נפרצ|שגיא", re.IGNORECASE),
 }
 _FALLBACK = {

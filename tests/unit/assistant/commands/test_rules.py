@@ -21,6 +21,8 @@ from rayapp.text.analyser import Analyser
 from tests.support.builders import an_item
 
 ORDERS = [
+    ("forget that plan B is Haifa", "forget", "plan B is Haifa"),
+    ("Remember that book clubs meet on Monday", "remember", "book clubs meet on Monday"),
     ("Remember that Dr. Levi is my dentist.", "remember", "Dr. Levi is my dentist"),
     ("remember that it is at 5 p.m. on Tuesday", "remember", "it is at 5 p.m. on Tuesday"),
     ("remember that I wake at 5 a.m. Good night.", "remember", "I wake at 5 a.m"),
@@ -74,6 +76,16 @@ ORDERS = [
     ("/save_learning השער נפתח במקל", "save_learning", "השער נפתח במקל"),
 ]
 LOOK_ALIKES = [
+    "Remember that book I told you about",
+    "Remember that restaurant in Haifa we liked",
+    "Forget that plan.",
+    "Forget that question, what is the capital of France?",
+    "Forget that and write me a poem",
+    "Forget that for now",
+    "תזכור שעת יציאה: שמונה",
+    "תזכור שמעתי חדשות טובות",
+    "תשכח שנייה מהעבודה ותענה לי",
+    "תשכח שאלה קודמת",
     "Forget that, I live in Haifa.",
     "Forget that; my name is Dana",
     "Forget that - I am vegan",

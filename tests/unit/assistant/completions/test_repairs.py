@@ -242,3 +242,20 @@ def test_a_call_in_a_stream_is_numbered_behind_the_others() -> None:
     assert "".join(one.get("content") or "" for one in deltas) == ""
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
     assert passing.called
+
+
+@pytest.mark.parametrize(
+    "last", [{"index": 0, "finish_reason": "stop"}, None], ids=["bare", "none"]
+)
+def test_what_is_held_is_shown_when_the_stream_ends_without_a_delta(last: Any) -> None:
+    passing = AnswerStream("what is the code?", json_wanted=False)
+    chunks = [chunk(content="I am now telling you the code is 7 <")]
+    if last is not None:
+        chunks.append({"choices": [last]})
+    for one in chunks:
+        passing.pass_on(one)
+    end = passing.end(chunks[-1])
+    assert (end is None) == (last is not None)
+    deltas = [one["choices"][0]["delta"] for one in (*chunks, *([end] if end else []))]
+    shown = "".join(one.get("content") or "" for one in deltas)
+    assert shown == "I am now telling you the code is 7 <"

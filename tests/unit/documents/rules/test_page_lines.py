@@ -55,3 +55,24 @@ def test_page_numbers_and_running_titles_go() -> None:
     assert len(kept) == 12
     assert all(row.text.startswith("text") for row in kept)
     assert without_running_titles(lines[:8], 2) == lines[:8]
+
+
+def test_sums_at_the_edges_of_pages_stay() -> None:
+    pages = range(1, 7)
+    lines = [
+        line(text, y, page)
+        for page in pages
+        for text, y in (
+            (f"Acme, page {page} of 6", 760),
+            (f"Salary of worker {page}", 400),
+            (f"Net to pay: {1000 + page * 37}.50", 60),
+        )
+    ]
+    kept = [one.text for one in without_running_titles(lines, len(pages))]
+    assert len(kept) == 12
+    assert "Net to pay: 1037.50" in kept
+
+
+def test_the_only_line_of_a_page_stays() -> None:
+    lines = [line(f"Question {page}", 700, page) for page in range(1, 7)]
+    assert without_running_titles(lines, 6) == lines

@@ -60,6 +60,10 @@ def test_a_question_and_its_translation_meet(hebrew: str, english: str) -> None:
         ("install docker on linux", "remove docker on linux"),
         ("בית חולים בתל אביב", "בית ספר בתל אביב"),
         ("שגיאה בשרת", "שגיאה במדפסת"),
+        ("How do I turn on dark mode in Slack?", "How do I turn off dark mode in Slack?"),
+        ("מה אוכלים לפני הניתוח בבטן", "מה אוכלים אחרי הניתוח בבטן"),
+        ("מתכון לעוגה עם ביצים", "מתכון לעוגה בלי ביצים"),
+        ("the printer prints on both sides", "the printer does not print on both sides"),
     ],
 )
 def test_other_problems_differ(one: str, other: str) -> None:

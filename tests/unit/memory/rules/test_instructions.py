@@ -57,6 +57,15 @@ Please remember that I prefer mornings.
 תזכור שאני מעדיף בקרים
 """
 ASKS_NOTHING = """
+אל תדאג, אני תמיד מסתדר
+תראה, הוא תמיד מאחר
+דבר כזה אף פעם לא קרה לי
+כללי המשחק תמיד משתנים
+תמיד תכננתי לטוס ליפן
+תמיד תהיתי למה השמיים כחולים
+תמיד בלי כסף בסוף החודש
+די למלחמה
+די לחכות, נמאס לי
 I always wanted to see Paris.
 Never mind, it works now.
 Never heard of it.

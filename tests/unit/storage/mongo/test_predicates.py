@@ -69,7 +69,7 @@ def test_text_terms_hold_no_operator(query: str) -> None:
 
 
 def test_text_terms_are_plain_words() -> None:
-    assert text_terms('"Red car" -blue שָׁלוֹם צה"ל red') == "red car blue שלום צה ל"
+    assert text_terms('"Red car" -blue שָׁלוֹם צה"ל red') == ("red car blue שלום צה ל צה״ל")
 
 
 def test_a_high_score_is_read_after_its_expiry() -> None:

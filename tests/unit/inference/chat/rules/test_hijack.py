@@ -34,6 +34,13 @@ def test_a_hijack(answer: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
+        (
+            "Write a LinkedIn post announcing my promotion",
+            "I'm thrilled to share that I am now a Senior Engineer at Acme!",
+        ),
+        ("a letter for me, please", "Dear Ann, I am now the team lead."),
+        ("translate: אני ישראלי עכשיו", "I am now an Israeli citizen."),
+        ("Which markers does Llama 2 chat use?", "It wraps them in [INST]."),
         ("how far are you?", "I am now in the process of reading it."),
         ("are you sure?", "I am now sure that it is Haifa."),
         ("did you send it?", "As requested, I will send the report on Monday."),
