@@ -125,7 +125,7 @@ def test_the_table_has_what_the_acceptance_asks_for() -> None:
 
 
 def test_seven_kinds_by_default_and_a_wrong_one_is_refused() -> None:
-    assert len(USUAL) == 6
+    assert len(USUAL) == 7
     assert FAULTS.keys() == USUAL.keys() | FURTHER.keys()
     assert parser().parse_args([]).kind is None
     with pytest.raises(SystemExit, match="2"):

@@ -1,8 +1,11 @@
 """The running service over real HTTP: mongod, the embedded engine, Ray Serve."""
 
 import concurrent.futures
+import contextlib
 import time
+from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import httpx2
@@ -110,6 +113,23 @@ def test_bad_input_gets_a_sentence_and_stores_nothing(service: RunningService) -
             assert error["error"] == error["message"]
             assert error["code"]
         assert http.get("/api/memory/items").json()["items"] == []
+
+
+def test_an_address_of_up_to_64_kb_is_read_and_a_longer_one_refused_as_documented(
+    service: RunningService,
+) -> None:
+    with service.client("int-url") as http:
+        read = http.get("/api/memory/search", params={"query": "x" * 60_000})
+        assert read.status_code == 422, read.text
+        assert read.json()["code"]
+        # httpx itself refuses this one.
+        with contextlib.closing(HTTPConnection(urlsplit(service.url).netloc, timeout=10)) as raw:
+            raw.request("GET", f"/api/memory/search?query={'x' * 70_000}")
+            refused = raw.getresponse()
+        assert refused.status == 400
+        told = http.get("/openapi.json").json()["paths"]["/api/memory/search"]["get"]["responses"]
+        media = refused.headers.get_content_type()
+        assert media in told["400"]["content"]
 
 
 def test_another_users_item_is_404_and_a_stale_version_409(service: RunningService) -> None:

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.fault, pytest.mar
 LOAD_S = 10.0
 # Several times the bars of the fault table: a busy machine is no defect, half a minute without
 # HAProxy is one.
-GENEROUS_S = {"haproxy": 15.0, "proxy_manager": 15.0, "raylet": 170.0}
+GENEROUS_S = {"haproxy": 15.0, "proxy_manager": 15.0, "raylet": 170.0, "search": 20.0}
 
 
 @pytest.mark.parametrize("kind", sorted(GENEROUS_S))

@@ -1,8 +1,10 @@
 """Prefetch and cold start over the whole service on fakes."""
 
+import itertools
 import json
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -437,3 +439,17 @@ class TestInstructions:
         assert lines == ["d-imperial", "c-hebrew", "a-metric", "b-long"]
         edited = await told.services.memories.edit(ME, "a-metric", MemoryEdit(text="It was metric"))
         assert edited.expires_at is not None
+
+
+async def test_the_stages_add_up_to_the_time_that_was_taken(
+    service: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They run side by side and within each other: as they are they would be several times that."""
+    looks = itertools.count(1)
+    monkeypatch.setattr(service.clock, "monotonic", lambda: next(looks) / 1_000)
+    for ask in (partial(prefetch, service), service.search):
+        begun = next(looks)
+        found = await ask("what is the boiler code?")
+        took = next(looks) - begun
+        # What a clock that moves with every look adds before the first stage and after the last.
+        assert 0.5 * took < sum(found.timings_ms.values()) <= took
