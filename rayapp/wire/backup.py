@@ -269,8 +269,8 @@ class ImportAnswer(bases.Written):
     errors: tuple[str, ...] = ()
     collections: dict[str, PutView] = bases.path("counts")
     cleared: dict[str, int]
-    left_out: dict[str, str] = bases.path(
-        "left_out", alias="leftOut", description="Collections that are not written, and why."
+    left_out: dict[str, str] = Field(
+        alias="leftOut", description="Collections that are not written, and why."
     )
     complete: bool
     resumed: bool

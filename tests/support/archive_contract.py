@@ -378,7 +378,7 @@ class ArchiveContract:
             done = await sent(http, source, name, made())
             assert would["collections"] == done["collections"]
             assert would["found"] == done["found"]
-            assert would["not_taken"] == done["not_taken"]
+            assert would["notTaken"] == done["notTaken"]
             assert done["collections"]["memory_items"]["added"] > 0
             await world.work()
             query, words, at = ASKED[source]

@@ -78,11 +78,11 @@ def list_documents(
 ) -> None:
     """The documents of a user, newest first."""
     with client_of(data_dir, user, api_key_file) as client:
-        found, more = [], True
-        while more:
+        page = client.books(limit=PAGE, conversation_id=conversation).books
+        found = list(page)
+        while len(page) == PAGE:
             page = client.books(limit=PAGE, offset=len(found), conversation_id=conversation).books
             found += page
-            more = len(page) == PAGE
     table = table_of("id", "title", "state", "passages", "uploaded (UTC)")
     for name in (0, -1):
         table.columns[name].no_wrap = True
