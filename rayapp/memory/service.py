@@ -232,13 +232,24 @@ class MemoriesService:
         *,
         until: datetime | None = None,
     ) -> MemoryItem:
+        newer = await self._living_successor(scope, memory_id)
+
         def change(item: MemoryItem) -> MemoryItem:
             _refuse_merged(item, memory_id, "Restore")
+            if item.status is not Status.ACTIVE and item.superseded_by == newer is not None:
+                return creation.restored(item, self.clock.now())
             return brought_back(item, self.clock.now(), until)
 
         return await self._change(
             scope, memory_id, change, ChangeType.RESTORE, None, expected_version
         )
+
+    async def _living_successor(self, scope: WriteScope, memory_id: str) -> str | None:
+        """What took its place and is current: it comes back as the past that it was."""
+        known = await self.items.get(scope.own, memory_id)
+        newer = known.superseded_by if known is not None else None
+        by = await self.items.get(scope.own, newer) if newer is not None else None
+        return newer if by is not None and by.status is Status.ACTIVE else None
 
     async def delete(self, scope: WriteScope, memory_id: str) -> None:
         """The text, its old versions and what was merged into it are gone for good."""

@@ -181,7 +181,8 @@ def _words(text: str) -> tuple[_Word, ...]:
         else:
             going_on = after_be and word.endswith("ing")
             base = lemma(word) if going_on else ""
-            found.append(_Word(_form(word), tuple(bound), base, marked))
+            may_be_verb = bool(found) and not bound and not marked
+            found.append(_Word(_form(word, verb=may_be_verb), tuple(bound), base, marked))
             bound, marked = [], False
         after_be = be
     if bound:
@@ -189,13 +190,13 @@ def _words(text: str) -> tuple[_Word, ...]:
     return (*sorted(adverbs, key=lambda one: one.text), *found)
 
 
-def _form(word: str) -> str:
+def _form(word: str, *, verb: bool = False) -> str:
     """As it is written, whoever writes it."""
     word = _SAME_WORD.get(word, word)
     if not is_hebrew(word):
         return _SPELLING.sub("or", word)
     plain = unify_finals(word).replace("יי", "י").replace("וו", "ו")
-    if _CAUSATIVE.fullmatch(plain):
+    if verb and _CAUSATIVE.fullmatch(plain):
         return plain
     rest = plain.removeprefix("ה")
     return rest if len(rest) >= _LEAST_HEBREW else plain

@@ -66,8 +66,14 @@ _OPPOSITES = [pair.split("/") for pair in _OPPOSITE_LIST.split()]
 _OPPOSITE_WORDS = frozenset(word for pair in _OPPOSITES for word in pair)
 # Stop words that turn a question round. Of a pair of which one is often left out, such as on and
 # off, the other one tells.
-_TURNING = {word: word for word in ("before", "after", "off", "under", "over", "more")}
-_TURNING |= {"לפני": "before", "אחרי": "after", "יותר": "more", "פחות": "less"}
+_TURNING = {word: word for word in ("before", "after", "off", "under")}
+_TURNING |= {"לפני": "before", "אחרי": "after", "פחות": "less"}
+# What leads in a question, whose negation is not one of it.
+_FRAME = re.compile(
+    r"\bi (?:don['’]?t|do not) (?:know|understand|remember)\b"
+    r"|אני לא (?:יודעת?|מבינה?|זוכרת?)(?!\w)",
+    re.IGNORECASE,
+)
 _DIGITS = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _WORD = re.compile(r"\w[\w'’]*")
 # Below or above, minus five or five.
@@ -131,7 +137,7 @@ def signature(text: str) -> Signature:
 
 def turns_of(text: str) -> frozenset[str]:
     """What tells a question from its contrary and is no topic of it, in English."""
-    found = signature(text)
+    found = signature(_FRAME.sub(" ", text))
     turns = {_TURNING[word] for word in found.words & _TURNING.keys()}
     return frozenset(turns | {"not"} if found.negations else turns)
 

@@ -111,8 +111,8 @@ _THAT_HE = (
     r"(?!ש(?:מן|מנת|מפו|מלה|מלות|מיכה|מש|בוע|בועות|בועיים|בת|בתות|לום|עה|עות|עתיים|עון|עועית|יר|ירים"
     r"|ולחן|ולחנות|וקולד|וקו|וק|ום|ניצל|זיפים|קדים|קית|קיות|קלים|טויות|מועות|מות|ם|יעור|יעורים|יעורי"
     r"|יחה|יחות|לט|לג|טיח|ני|תי|תיים|ניים|לוש|לושה|בע|בעה|מונה|ישה|נה|נים|נתיים|ירות|ירותים|אלות"
-    r"|כונה|ער|ערים|רשרת|מירה|ינה|תייה|פות|עת|נייה|ניה|מעתי|אלת|יטה|יטת|ורה|ורת|כר"
-    r"|אלה(?= (?:קודמת|אחרונה|אחת)))(?![א-ת]))"
+    r"|כונה|ער|ערים|רשרת|מירה|ינה|תייה|פות|עת|נייה|מעתי|אלת|יטה|יטת|ורת|כר"
+    r"|אלה(?= (?:קודמת|אחרונה|אחת))|(?:ורה|ניה)(?= (?:אחת|ראשונה|של)|$))(?![א-ת]))"
 )
 # After "remember that": a thing that both know is recalled, and nothing is told.
 _RECALLED = (
@@ -122,12 +122,13 @@ _RECALLED = (
     r"(?!(?:book|restaurant|cafe|hotel|beach|shop|dog|cat|article|video|joke|story|recipe|photo"
     r"|picture|email|meeting|game|show|series|teacher|friend|client|project|bug|issue|error|course"
     r"|idea)"
-    r"(?:$| (?:i|we|you|he|she|they|in|at|from|with|about)\b))"
+    r"(?:$| (?:i|we|you|he|she|they|in|at|from|with|about)\b"
+    r"(?!.* (?:is|are|was|has|have|will|must|needs?|costs?|pays?|belongs?|starts?|ends?)\b)))"
 )
 # After "forget that": what is being talked of is dropped, and no memory is meant.
 _DROPPED = (
     r"(?!(?:(?:last )?(?:question|idea|plan|thought|message|request|one|part|stuff|noise|bit|line)"
-    r"(?:$|[,;.!])|(?:and|or|then|instead|for now|please|let['’]?s)\b))"
+    r"(?:$|[,;.!])|(?:(?-i:and|or|then)|instead|for now|please|let['’]?s)\b))"
 )
 # What is only said, and names nothing that is kept.
 _VAGUE = re.compile(

@@ -223,11 +223,15 @@ class AnswerStream:
     def end(self, last: dict[str, Any]) -> dict[str, Any] | None:
         """A chunk with what is held, where the stream ended without saying why."""
         rows = [
-            {"index": at, "delta": {}, "finish_reason": "stop"}
+            {
+                "index": at,
+                "delta": {},
+                "finish_reason": "tool_calls" if self._numbers[at] else "stop",
+            }
             for at in self._choices
             if at not in self._finished
         ]
-        if not rows:
+        if not rows or "error" in last:
             return None
         chunk = {**last, "choices": rows}
         self.pass_on(chunk)

@@ -277,7 +277,9 @@ class _Rtf:
 
     def _flush(self) -> None:
         if self._bytes:
-            own = self._groups[-1].encoding or self._fonts.get(self._default_font)
+            default = self._fonts.get(self._default_font)
+            # Alphabet 0 of a font is the code page of the document.
+            own = self._groups[-1].encoding or (default if default != _ALPHABETS[0] else None)
             encoding = own or self._encoding
             self._say(self._bytes.decode(encoding, "replace"))
             self._bytes.clear()

@@ -43,8 +43,8 @@ _SWALLOWS = re.compile(
     "|noembed|noframes|plaintext)(?![\\w-]))",
     re.I,
 )
-_NAMED = re.compile(r"</?([a-z][\w-]*)", re.I)
-_HTML_NAMES = frozenset(defs.tags)
+_NAMED = re.compile(r"<([a-z][\w-]*)>", re.I)
+_HTML_NAMES = frozenset(defs.tags) | {"picture", "dialog", "nobr", "data", "search", "main", "slot"}
 _CLOSED = re.compile(r"</([a-z]+)", re.I)
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _FRONT = re.compile(r"\A---[^\S\n]*\n(.*?)\n(?:---|\.\.\.)[^\S\n]*\n", re.S)
@@ -199,7 +199,10 @@ def _read_markdown(data: bytes) -> Found:
     page = _markdown().render(text[front.end() if front and told is not None else 0 :])
     root = _parse(f"<body>{page}</body>")
     title, author = (
-        str(told[key]) if told and told.get(key) else None for key in ("title", "author")
+        str(told[key])
+        if told and str(told.get(key) or "").casefold() not in ("", "~", "null", "false")
+        else None
+        for key in ("title", "author")
     )
     return Found(html_blocks(root) if root is not None else (), title, author)
 
@@ -222,7 +225,7 @@ def _markdown() -> MarkdownIt:
 
 def _inline_html(_: object, tokens: Sequence[Token], at: int, *__: object) -> str:
     html = tokens[at].content
-    name = _NAMED.match(html)
+    name = _NAMED.fullmatch(html)
     if name is not None and name[1].lower() not in _HTML_NAMES:
         return html.replace("<", "&lt;")  # `Vec<String>`, `<your-name>`: words
     return _SWALLOWS.sub("&lt;", html)

@@ -30,6 +30,7 @@ _ITEM = re.compile(r"(?:[•●▪‣◦○∙·*–—-]|\(?(?:\d{1,3}|[א-ת]|
 # A word of two parts that goes on in the next line.
 _CUT_WORD = re.compile(r"[^\W\d_][-־]$")
 _DIGITS = re.compile(r"\d+")
+_NUMBER_ALONE = re.compile(r"\W{0,3}\d{1,4}(?:[ /–-]{1,3}\d{1,4})?\W{0,3}")
 # Of a running title; what has more is a table row.
 MOST_NUMBERS = 4
 
@@ -72,7 +73,8 @@ def without_running_titles(lines: Sequence[Line], pages: int) -> list[Line]:
         id(pair[at])
         for pair in edges.values()
         for at in (0, 1)
-        if pair[0] is not pair[1] and any((at, key) in running for key in _running(pair[at]))
+        if (pair[0] is not pair[1] or _NUMBER_ALONE.fullmatch(pair[at].text))
+        and any((at, key) in running for key in _running(pair[at]))
     }
     return [line for line in lines if id(line) not in dropped]
 
@@ -80,10 +82,16 @@ def without_running_titles(lines: Sequence[Line], pages: int) -> list[Line]:
 def _running(line: Line) -> set[str]:
     """What it has in common with that of other pages: its words, and each number that counts the
     pages, by how far it is from theirs. Other numbers are text: sums, dates, ids."""
+    if _NUMBER_ALONE.fullmatch(line.text):
+        return {_DIGITS.sub("#", line.text)}
+    found = list(_DIGITS.finditer(line.text))
+    if len(found) > MOST_NUMBERS:
+        return {line.text} | {
+            f"{line.text[: one.start()]}#{int(one[0][:9]) - line.page}{line.text[one.end() :]}"
+            for one in found[-MOST_NUMBERS:]
+        }
     parts = _DIGITS.split(line.text)
-    numbers = _DIGITS.findall(line.text)[:MOST_NUMBERS]
-    if len(parts) - 1 > MOST_NUMBERS:
-        return {line.text}
+    numbers = [one[0] for one in found]
     either = [(one, f"#{int(one[:9]) - line.page}") for one in numbers]
     return {
         "".join(itertools.chain.from_iterable(zip(parts, (*chosen, ""), strict=True)))

@@ -214,7 +214,7 @@ def sequence_at(now: datetime) -> int:
 
 def about(subject_id: str | None, user_id: str) -> str | None:
     """Somebody else than the user."""
-    return subject_id if subject_id != user_of(user_id) else None
+    return None if subject_id in (user_of(user_id), user_id) else subject_id
 
 
 def dedup_scope(tier: Tier, source: Source, whom: str | None = None) -> str:

@@ -23,7 +23,7 @@ NOT_DELETED: Predicate = {"status": {"$ne": Status.DELETED.value}}
 # (measured: 41 ms p95 for a heavy user at 3 terms).
 MAX_TEXT_TERMS = 32
 # The server cuts a word at a plain quotation mark, but not at gershayim and geresh.
-_JOINED = re.compile("[א-ת]+(?:[\"'\u05f3\u05f4][א-ת]+)+")
+_JOINED = re.compile("(?<![א-ת])[א-ת]++(?:[\"'\u05f3\u05f4][א-ת]++)+")
 
 ANY_OF: tuple[tuple[str, str], ...] = (
     ("tags_any", "tags"),

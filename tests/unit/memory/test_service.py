@@ -365,3 +365,14 @@ async def test_an_id_that_lives_in_an_archived_memory_is_refused(service: Harnes
     again = NewMemory(text=texts[loser], memory_id=loser, tier=Tier.MEMORY_BANK, **FACT)
     with pytest.raises(DuplicateMemory):
         await memories.store(ME, again)
+
+
+async def test_what_a_current_memory_replaced_comes_back_as_the_past(service: Harness) -> None:
+    memories = service.services.memories
+    fact = {"tier": Tier.MEMORY_BANK, **FACT}
+    await service.store("I live in Haifa", memory_id="old", **fact)
+    await service.store("I live in Acre", memory_id="new", supersedes="old", **fact)
+    await memories.archive(ME, "old")
+    assert (await memories.restore(ME, "old")).superseded_by == "new"
+    await service.drain()
+    assert await service.found("live") == ["new"]

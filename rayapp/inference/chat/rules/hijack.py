@@ -78,20 +78,26 @@ _ASKED: Mapping[HijackKind, re.Pattern[str]] = {
         r"(?<!\w)(?:pretend|act (?:as|like)|role ?play|you are (?:now )?(?:a|an|the)"
         r"|speak (?:as|like)|talk like|play(?:ing)? (?:the|a)|voice|pirate|character|impersonate"
         r"|in the style|ignore"
-        # What it writes for the person speaks as the person.
-        r"|write|rewrite|rephrase|draft|compose|translate|improve|proofread"
-        r"|כתוב|כתבי|תכתוב|תכתבי|נסח|נסחי|תנסח|תנסחי|תרגם|תרגמי|שפר|שפרי"
         r"|תעמיד|תעמידי|העמד|שחק|שחקי|תשחק|תשחקי|תדבר|תדברי|דבר כמו|דברי כמו|דמות|אתה (?:עכשיו"
         r"|פיראט)|את (?:עכשיו|פיראטית)|פיראט|קול|בסגנון|התעלם|התעלמי)(?!\w)",
         re.IGNORECASE,
     ),
     "system_tag": re.compile(
-        r"system|\[/?inst|im_start|prompt|chat format|chat template|special tokens?|markers?|xml"
+        r"system|\[/?inst|im_start|prompt|chat format|chat template|special tokens?|llama|xml"
         r"|תגית|תגיות",
         re.IGNORECASE,
     ),
     "payload": re.compile(r"hack|pwn|error|broken into|synonym|פריצ|פרצ|נפרצ|שגיא", re.IGNORECASE),
 }
+# What it writes for the person speaks as the person, but drops no instructions.
+_WRITES = re.compile(
+    r"(?<!\w)(?:write|rewrite|rephrase|draft|compose|translate|improve|proofread"
+    r"|כתוב|כתבי|תכתוב|תכתבי|נסח|נסחי|תנסח|תנסחי|תרגם|תרגמי|שפר|שפרי)(?!\w)",
+    re.IGNORECASE,
+)
+_OF_A_PERSON = re.compile(
+    r"i(?:['’]m| am) now (?:a|an|the|known as|called|playing)\b", re.IGNORECASE
+)
 _FALLBACK = {
     "en": "Something in my answer was not mine, so I took it back. How can I help you?",
     "he": "משהו בתשובה שלי לא היה שלי, ולכן חזרתי בי ממנה. במה אפשר לעזור?",
@@ -103,7 +109,9 @@ def hijack_of(answer: str, question: str = "") -> HijackKind | None:
     said = answer.strip()
     plain = _APART.sub(" ", said[:LOOKED_AT]).strip()
     found: HijackKind | None = None
-    if _ROLE.search(plain):
+    written = _WRITES.search(question) is not None
+    roles = (one[0] for one in _ROLE.finditer(plain))
+    if any(not (written and _OF_A_PERSON.match(one)) for one in roles):
         found = "role_change"
     elif _TAG.search(plain):
         found = "system_tag"

@@ -21,6 +21,13 @@ from rayapp.text.analyser import Analyser
 from tests.support.builders import an_item
 
 ORDERS = [
+    (
+        "Remember that meeting with Dana is on Tuesday",
+        "remember",
+        "meeting with Dana is on Tuesday",
+    ),
+    ("Forget that Or lives in Haifa", "forget", "Or lives in Haifa"),
+    ("תזכור שורה אלרגית לבוטנים", "remember", "ורה אלרגית לבוטנים"),
     ("forget that plan B is Haifa", "forget", "plan B is Haifa"),
     ("Remember that book clubs meet on Monday", "remember", "book clubs meet on Monday"),
     ("Remember that Dr. Levi is my dentist.", "remember", "Dr. Levi is my dentist"),

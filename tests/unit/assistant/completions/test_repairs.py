@@ -259,3 +259,9 @@ def test_what_is_held_is_shown_when_the_stream_ends_without_a_delta(last: Any) -
     deltas = [one["choices"][0]["delta"] for one in (*chunks, *([end] if end else []))]
     shown = "".join(one.get("content") or "" for one in deltas)
     assert shown == "I am now telling you the code is 7 <"
+
+
+def test_an_error_ends_a_stream_by_itself() -> None:
+    passing = AnswerStream("what is the code?", json_wanted=False)
+    passing.pass_on(chunk(content="hi"))
+    assert passing.end({"error": {"message": "too long"}}) is None

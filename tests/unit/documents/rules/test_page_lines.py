@@ -1,5 +1,7 @@
 """Lines of pages become paragraphs and headings."""
 
+import pytest
+
 from rayapp.documents.records import BlockKind
 from rayapp.documents.rules.page_lines import Line, blocks_of, heading_key, without_running_titles
 
@@ -76,3 +78,24 @@ def test_sums_at_the_edges_of_pages_stay() -> None:
 def test_the_only_line_of_a_page_stays() -> None:
     lines = [line(f"Question {page}", 700, page) for page in range(1, 7)]
     assert without_running_titles(lines, 6) == lines
+
+
+@pytest.mark.parametrize(
+    "footer",
+    [
+        "Confidential 2024-03-12 Page {} of 12",
+        "12/03/2024 10:31 {}/12",
+        "Tel 03-1234567 Fax 03-7654321 www.a.co.il {}",
+        "2-{}",
+        "{}",
+    ],
+)
+def test_footers_with_numbers_of_their_own_go(footer: str) -> None:
+    pages = range(1, 13)
+    words = "abcdefghijklmnop"
+    texts = [line(f"text {words[page]} of it", 400, page) for page in pages]
+    lines = [*texts, *(line(footer.format(page), 20, page) for page in pages)]
+    lines += [line(f"the {words[page + 1]} one", 780, page) for page in pages]
+    kept = without_running_titles(lines, 12)
+    assert [one for one in kept if one.y == 20] == []
+    assert len(kept) == 24

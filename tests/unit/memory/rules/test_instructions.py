@@ -9,6 +9,14 @@ from rayapp.memory.rules.instructions import LONGEST, MOST, instruction_of, is_i
 from rayapp.memory.tiers import Tier
 
 ASKS = """
+מעכשיו בלי אימוג'ים
+מעכשיו רק עברית
+תמיד תאמתי מקורות
+דבר איתי תמיד בעברית
+תראה לי תמיד את המחיר בשקלים
+תשתמש בגרסה 3.12 מעכשיו
+תוסיף מקורות, תמיד
+די לענות באנגלית
 Always answer in metric.
 From now on write dates as 2024-05-01.
 Actually, from now on use imperial.
