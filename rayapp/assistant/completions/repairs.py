@@ -222,7 +222,7 @@ class AnswerStream:
 
     def end(self, last: dict[str, Any]) -> dict[str, Any] | None:
         """A chunk with what is held, where the stream ended without saying why."""
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "index": at,
                 "delta": {},
