@@ -219,14 +219,15 @@ def about(subject_id: str | None, user_id: str) -> str | None:
 
 def dedup_scope(tier: Tier, source: Source, whom: str | None = None) -> str:
     """Equal texts are duplicates within one book, one DataGov resource or, when they are turns, one
-    conversation, which may be deleted without the others; else within the tier."""
+    conversation, which may be deleted without the others; else within the tier. `whom`: somebody
+    else whom the text is about: what two people share is two facts."""
     if tier is Tier.BOOKS:
         return source.doc_id or str((source.book or {}).get("book_id", ""))
     if tier in (Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION):
         return str((source.datagov or {}).get("resource_id", ""))
     is_turn = tier is Tier.WORKING and source.message_id is not None
     scope = (source.conversation_id or "") if is_turn else ""
-    return scope if whom is None else f"{scope} {whom}"  # no id holds a space
+    return scope if whom is None else f"{scope} {whom}"
 
 
 def apply_edit(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
