@@ -208,21 +208,17 @@ class MemoriesService:
     ) -> MemoryItem:
         """Raises BankFull when it needs a place that only pinned facts, goals and values hold."""
         item = await self.get(scope.own, memory_id)
+        newer = await self._living_successor(scope, item)
+        restore = partial(self._restore, scope, memory_id, expected_version, newer=newer)
         if item.tier is not Tier.MEMORY_BANK:
-            return await self._restore(scope, memory_id, expected_version)
+            return await restore()
         async with self._room.turn(scope.user_id):
-            return await self._restored_fact(scope, item, memory_id, expected_version)
-
-    async def _restored_fact(
-        self, scope: WriteScope, item: MemoryItem, memory_id: str, expected_version: int | None
-    ) -> MemoryItem:
-        """`item`: the fact as it is; the writer has its turn in the bank."""
-        if item.status is not Status.ACTIVE and item.memory_id == memory_id:
-            await self._room.check_return(scope, item)
-        restored = await self._restore(scope, memory_id, expected_version)
-        # What a person just brought back does not leave at once for its low quality.
-        await self._room.make(scope, keep=(restored.memory_id,))
-        return restored
+            if item.status is not Status.ACTIVE and item.memory_id == memory_id:
+                await self._room.check_return(scope, item)
+            restored = await restore()
+            # What a person just brought back does not leave at once for its low quality.
+            await self._room.make(scope, keep=(restored.memory_id,))
+            return restored
 
     async def _restore(
         self,
@@ -230,9 +226,10 @@ class MemoriesService:
         memory_id: str,
         expected_version: int | None,
         *,
+        newer: str | None = None,
         until: datetime | None = None,
     ) -> MemoryItem:
-        newer = await self._living_successor(scope, memory_id)
+        """`newer`: what took its place and is current: then it comes back as the past it was."""
 
         def change(item: MemoryItem) -> MemoryItem:
             _refuse_merged(item, memory_id, "Restore")
@@ -244,10 +241,8 @@ class MemoriesService:
             scope, memory_id, change, ChangeType.RESTORE, None, expected_version
         )
 
-    async def _living_successor(self, scope: WriteScope, memory_id: str) -> str | None:
-        """What took its place and is current: it comes back as the past that it was."""
-        known = await self.items.get(scope.own, memory_id)
-        newer = known.superseded_by if known is not None else None
+    async def _living_successor(self, scope: WriteScope, item: MemoryItem) -> str | None:
+        newer = item.superseded_by
         by = await self.items.get(scope.own, newer) if newer is not None else None
         return newer if by is not None and by.status is Status.ACTIVE else None
 

@@ -66,7 +66,7 @@ _LEAST_HEBREW = 3
 # ה that is a letter of the verb, not the article: "הלווה" lent, "לווה" borrowed. Words in ים and ית
 # are seldom verbs: "החולים", "הקלאסית".
 _CAUSATIVE = re.compile(
-    r"ה[א-ת]{1,3}י(?![מת]$)[א-ת](?:ה|ו|ת|תי|נו|תם)?|ה[א-ת]{2,3}(?:תה|תי|נו)|ה(?:ראה|ראו|לוה|לוו|לו|רצה|שקה|ענה)"
+    r"ה[א-ת]{1,3}י(?![מת]$)[א-ת](?:ה|ו|ת|תי|נו|תמ)?|ה[א-ת]{2,3}(?:תה|תי|נו)|ה(?:ראה|ראו|לוה|לוו|לו|רצה|שקה|ענה)"
 )
 # Past and present in one form: "I read" may be over, "I am reading" is not.
 _PAST_ALIKE = frozenset(

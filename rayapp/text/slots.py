@@ -133,7 +133,7 @@ _NO_PLACE: dict[str, re.Pattern[str]] = {
         r"(?:a|an|the|my|his|her|our|your|their|fear|peace)\b.*|home"
         r"|(?:דירה|דירת|שכירות|פחד|מעונות|יחידת|וילה)(?!\w).*|בית|שקט"
         r"|(?:קומה|רחוב|סמטת|שכונה|פרברים|מרכז|צפון|דרום|זוגיות|נפרד|גפי|בדידות|עוני)(?!\w).*"
-        r"|שדרות .+|\d.*|(?:apartment|apt|flat|room|floor|unit|poverty|peace|luxury)\b.*"
+        r"|שדרות .+|\d.*|(?:apartment|apt|flat|room|floor|unit|poverty|luxury)\b.*"
         r"|בית (?:פרטי|שכור|גדול|קטן|משותף|של|ההורים|הוריי?)(?!\w).*"
     ),
     "work": re.compile(

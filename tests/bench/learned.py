@@ -18,7 +18,7 @@ from rayapp.graphs.rules.content import MEMORY_IDS, contribution_of, edges_betwe
 from rayapp.graphs.rules.question import context_type_of
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.graph_effects import outcome_changes
-from rayapp.learning.rules.outcomes import with_outcome
+from rayapp.learning.rules.outcomes import applied_to, with_outcome
 from rayapp.memory.item import MemoryItem, Outcome, Quality
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt
@@ -31,7 +31,7 @@ from rayapp.storage.mongo.receipts import MongoReceiptStore
 from rayapp.text.concepts import extract_concepts
 from rayapp.text.expansions import Expansions
 from tests.bench.texts import Fact
-from tests.support.builders import an_item, applied_to
+from tests.support.builders import an_item
 
 Document = dict[str, Any]
 
@@ -108,23 +108,20 @@ class Filler:
             query = told[at].question(self._random)
             also = self._random.sample(range(len(items)), k=min(2, len(items)))
             shown = [items[one] for one in dict.fromkeys([at, *also])]
-            events.append(
-                OutcomeEvent(
-                    user_id=user_id,
-                    idempotency_key=f"k-{number}",
-                    principal="local",
-                    outcome=self._random.choice(OUTCOMES_OF),
-                    at=self._now - timedelta(minutes=self._random.randint(1, 1000)),
-                    memory_ids=tuple(item.memory_id for item in shown),
-                    query=query,
-                    concepts=tuple(
-                        c.key for c in extract_concepts(query, expansions=self._expansions)
-                    ),
-                    context_type=context_type_of(query),
-                    action=self._random.choice(ACTIONS),
-                    applied=tuple(applied_to(item) for item in shown),
-                )
+            event = OutcomeEvent(
+                user_id=user_id,
+                idempotency_key=f"k-{number}",
+                principal="local",
+                outcome=self._random.choice(OUTCOMES_OF),
+                at=self._now - timedelta(minutes=self._random.randint(1, 1000)),
+                memory_ids=tuple(item.memory_id for item in shown),
+                query=query,
+                concepts=tuple(c.key for c in extract_concepts(query, expansions=self._expansions)),
+                context_type=context_type_of(query),
+                action=self._random.choice(ACTIONS),
             )
+            applied = tuple(applied_to(item, event) for item in shown)
+            events.append(replace(event, applied=applied))
         return sorted(events, key=lambda event: event.at)
 
     async def _outcome_rows(self, user_id: str, events: Sequence[OutcomeEvent]) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from rayapp.learning.records import AppliedOutcome
 from rayapp.memory.item import ChangeType, MemoryItem, MemoryVersion, point_id_of
 from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.tiers import Tier
@@ -43,15 +42,3 @@ def an_item(**changes: Any) -> MemoryItem:
 def a_version(item: MemoryItem, **changes: Any) -> MemoryVersion:
     """The row that an edit of `item` leaves behind."""
     return replace(replaced_state(item, ChangeType.UPDATE, None, item.updated_at), **changes)
-
-
-def applied_to(item: MemoryItem, **changes: Any) -> AppliedOutcome:
-    """What the stores say of an outcome after which the item is as it is."""
-    counted = ("uses", "success_count", "score", "wilson_score")
-    applied = AppliedOutcome(
-        memory_id=item.memory_id,
-        point_id=item.point_id,
-        tier=item.tier,
-        **{name: getattr(item.stats, name) for name in counted},
-    )
-    return replace(applied, **changes)

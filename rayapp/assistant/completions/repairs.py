@@ -204,6 +204,7 @@ class AnswerStream:
         self._written: Counter[int] = Counter()
         self._numbers: Counter[int] = Counter()
         self._finished: set[int] = set()
+        self._last: dict[str, Any] = {}
         self.called = False
 
     @property
@@ -213,6 +214,7 @@ class AnswerStream:
 
     def pass_on(self, chunk: dict[str, Any]) -> None:
         """Mend the chunk in place."""
+        self._last = chunk
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta")
             if not isinstance(delta, dict) and choice.get("finish_reason"):
@@ -220,7 +222,7 @@ class AnswerStream:
             if isinstance(delta, dict):
                 self._pass_on(int(choice.get("index") or 0), choice, delta)
 
-    def end(self, last: dict[str, Any]) -> dict[str, Any] | None:
+    def end(self) -> dict[str, Any] | None:
         """A chunk with what is held, where the stream ended without saying why."""
         rows: list[dict[str, Any]] = [
             {
@@ -231,9 +233,10 @@ class AnswerStream:
             for at in self._choices
             if at not in self._finished
         ]
-        if not rows or "error" in last:
+        if not rows or "error" in self._last:
             return None
-        chunk = {**last, "choices": rows}
+        chunk = {**self._last, "choices": rows}
+        chunk.pop("usage", None)
         self.pass_on(chunk)
         return chunk
 

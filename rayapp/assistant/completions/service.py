@@ -127,16 +127,14 @@ class CompletionsService:
         asked, tools = begun.asked, rules.callable_tools(begun.body)
         passing = AnswerStream(asked.asks, json_wanted=asked.wants_json, tools=tools)
         usage, answered = None, False
-        last: dict[str, Any] = {}
         try:
             async with self.endpoint.stream(begun.body) as chunks:
                 async for chunk in chunks:
                     answered = True
                     usage = chunk.get("usage") or usage
                     passing.pass_on(chunk)
-                    last = {key: chunk[key] for key in chunk if key != "usage"}
                     yield chunk
-            if (rest := passing.end(last)) is not None:
+            if (rest := passing.end()) is not None:
                 yield rest
             said = passing.first.said
             whole = Message("assistant", said) if said.strip() and not passing.called else None

@@ -199,10 +199,7 @@ def _read_markdown(data: bytes) -> Found:
     page = _markdown().render(text[front.end() if front and told is not None else 0 :])
     root = _parse(f"<body>{page}</body>")
     title, author = (
-        str(told[key])
-        if told and str(told.get(key) or "").casefold() not in ("", "~", "null", "false")
-        else None
-        for key in ("title", "author")
+        str(told[key]) if told and told.get(key) else None for key in ("title", "author")
     )
     return Found(html_blocks(root) if root is not None else (), title, author)
 
@@ -210,10 +207,17 @@ def _read_markdown(data: bytes) -> Found:
 def _front_matter(text: str) -> dict[str, object] | None:
     """None for what stands between two lines and says nothing of the document."""
     try:
-        told = yaml.load(text, Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, ValueError, RecursionError):  # 2024-02-30 is a ValueError
+        told = _yaml(text)
+    except (yaml.YAMLError, RecursionError):
         return None
     return told if isinstance(told, dict) else None
+
+
+def _yaml(text: str) -> object:
+    try:
+        return yaml.safe_load(text)
+    except ValueError:  # a day that there is not, 2024-02-30: all of it as words
+        return yaml.load(text, Loader=yaml.BaseLoader)
 
 
 def _markdown() -> MarkdownIt:

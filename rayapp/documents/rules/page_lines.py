@@ -31,7 +31,7 @@ _ITEM = re.compile(r"(?:[•●▪‣◦○∙·*–—-]|\(?(?:\d{1,3}|[א-ת]|
 _CUT_WORD = re.compile(r"[^\W\d_][-־]$")
 _DIGITS = re.compile(r"\d+")
 _NUMBER_ALONE = re.compile(r"\W{0,3}\d{1,4}(?:[ /–-]{1,3}\d{1,4})?\W{0,3}")
-# Of a running title; what has more is a table row.
+# That are tried in every combination; of more, each of the last ones by itself.
 MOST_NUMBERS = 4
 
 

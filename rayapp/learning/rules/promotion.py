@@ -191,7 +191,7 @@ def apply_move(item: MemoryItem, decision: Decision, now: datetime) -> MemoryIte
         now,
         tier=decision.to,
         dedup_scope=creation.dedup_scope(
-            decision.to, item.source, creation.about(item.subject_id, item.user_id)
+            decision.to, item.source, creation.other_subject(item.subject_id, item.user_id)
         ),
         tier_entered_at=now,
         expires_at=creation.lifetime(decision.to, item.instruction, now),

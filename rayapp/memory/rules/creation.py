@@ -165,7 +165,7 @@ def new_item(
         text=new.text,
         summary=new.summary,
         content_hash=content_hash(new.text),
-        dedup_scope=dedup_scope(new.tier, new.source, about(new.subject_id, user_id)),
+        dedup_scope=dedup_scope(new.tier, new.source, other_subject(new.subject_id, user_id)),
         tags=_distinct(new.tags),
         entities=_distinct(new.entities),
         always_inject=new.always_inject,
@@ -212,8 +212,8 @@ def sequence_at(now: datetime) -> int:
     return round(now.timestamp() * 1_000_000)
 
 
-def about(subject_id: str | None, user_id: str) -> str | None:
-    """Somebody else than the user."""
+def other_subject(subject_id: str | None, user_id: str) -> str | None:
+    """Whom a text is about, where that is not the user."""
     return None if subject_id in (user_of(user_id), user_id) else subject_id
 
 
