@@ -162,7 +162,7 @@ class Reads:
 def reads_of(asked: Asked, langs: frozenset[str]) -> Reads:
     """What the ranking of this question reads, by the scripts and tiers of its candidates."""
     retriever = DenseRetriever(used=True, langs=langs)
-    items = [candidate.item for candidate in asked.candidates]
+    items = asked.candidates.items
     shares = {dense_weight(MARKED, asked.language, item.lang, retriever) for item in items}
     return Reads(
         dense=tuple(sorted(MARKS[share] for share in shares)),

@@ -18,8 +18,9 @@ from jobs.suites.suite import Corpus, Document, Question
 from rayapp.core.vectors import SparseVector
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.tiers import Tier
+from rayapp.search.rules.candidates import Candidate, Candidates
 from rayapp.search.rules.evaluation import Judged
-from rayapp.search.rules.fusion import Candidate, DenseRetriever, fuse
+from rayapp.search.rules.fusion import DenseRetriever, fuse
 from rayapp.search.rules.query import plan_query
 from rayapp.search.rules.ranking import Ranked, rank
 from rayapp.search.rules.recipes import Recipe, Texts
@@ -41,7 +42,7 @@ class Asked:
     question: Question
     corpus: str
     language: str
-    candidates: tuple[Candidate, ...]
+    candidates: Candidates
 
     def ranked(self, recipe: Recipe, langs: frozenset[str] = frozenset()) -> list[Ranked]:
         """By the rules of the service. `langs`: what the embedder was made for, empty = all."""
@@ -60,12 +61,10 @@ class Asked:
         Several times as fast, for a search over parameters.
         """
         retriever = DenseRetriever(used=True, langs=langs)
-        items = [candidate.item for candidate in self.candidates]
-        asked = self.question.text
-        fused = [
-            one.score for one in fuse(self.candidates, self.language, recipe, retriever, asked)
-        ]
-        relevance = with_turns(items, fused, asked, recipe.turns, self.language)
+        items, asked = self.candidates.items, self.question.text
+        fused = fuse(self.candidates, self.language, recipe, retriever, asked)
+        turned = with_turns(items, fused.score, asked, recipe.turns, self.language)
+        relevance = turned.tolist()
         order = sorted(range(len(items)), key=lambda at: (-relevance[at], items[at].point_id))
         return [items[at].memory_id for at in order]
 
@@ -185,7 +184,7 @@ class Lab:
         text, words = tenant.best(tenant.words(query))
         dense_rank = _ranks(dense, self._depth, least=-1.0)
         text_rank = _ranks(text, self._depth, least=0.0)
-        candidates = tuple(
+        candidates = [
             Candidate(
                 item=tenant.items[row],
                 dense=max(0.0, float(dense[row])) if row in dense_rank else None,
@@ -196,8 +195,8 @@ class Lab:
                 word_passage=int(words[row]),
             )
             for row in sorted(dense_rank.keys() | text_rank.keys())
-        )
-        return Asked(question, corpus.name, plan.language, candidates)
+        ]
+        return Asked(question, corpus.name, plan.language, Candidates.of(candidates))
 
 
 def _ranks(scores: Floats, depth: int, *, least: float) -> dict[int, int]:

@@ -13,8 +13,8 @@ from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import tier_name
 from rayapp.search.requests import ExplainStage, Explanation, Hit, ScoreSummary, SearchQuery
+from rayapp.search.rules.candidates import Candidate
 from rayapp.search.rules.diversification import Kept
-from rayapp.search.rules.fusion import Candidate
 from rayapp.search.rules.ranking import Ranked, solutions_among
 from rayapp.search.service import Prepared, SearchService
 from rayapp.search.tracing import Trace

@@ -25,16 +25,14 @@ from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.priors import NOTHING, PriorsRead
 from rayapp.search.resident import ResidentViews
-from rayapp.search.rules.fusion import (
-    HITS_READ,
-    Candidate,
-    IndexedHit,
+from rayapp.search.rules.candidates import (
+    Candidates,
     Worded,
     gather_evidence,
     is_stale,
-    pending_scores,
     to_candidates,
 )
+from rayapp.search.rules.fusion import HITS_READ, IndexedHit, pending_scores
 from rayapp.search.rules.ranking import solution_points, solutions_among, tier_depths
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.rules.view import UserView
@@ -80,7 +78,7 @@ class Gathered:
     `depths`: candidates that each retriever was asked for, by tier.
     """
 
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: Candidates = field(default_factory=Candidates.empty)
     dense_used: bool = True
     priors: GraphPriors = field(default_factory=GraphPriors)
     depths: Mapping[Tier, int] = field(default_factory=dict)
@@ -132,17 +130,13 @@ class Retrievers:
         bare = self.views.is_bare(request.scope.user_id)
         priors = NOTHING if bare else await request.priors.found()
         depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
-        lists = view.scan(_normalised(vector), self._question(request), request.where, depths)
-        evidence = gather_evidence(lists.dense.values(), lists.sparse.values())
-        found = evidence.keys() | lists.pending.keys()
-        solved = view.items(set(solution_points(priors)) - found)
-        items = view.items(sorted(found)) + kept(solved, request.where)
-        candidates = to_candidates(
-            items,
-            evidence,
-            lists.pending,
-            self._hashes(items),
-            wanted=solutions_among(items, priors),
+        solved = kept(view.items(solution_points(priors)), request.where)
+        candidates = view.candidates(
+            _normalised(vector),
+            self._question(request),
+            request.where,
+            depths,
+            wanted=solutions_among(solved, priors),
         )
         return Gathered(candidates, vector is not None, priors, depths)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import NamedTuple
+
+import numpy as np
 
 from rayapp.graphs.records import ContentNode, GraphPriors
 from rayapp.graphs.rules.content import happened_to
@@ -15,7 +16,8 @@ from rayapp.graphs.rules.routing import action_success_rate, depth_factors
 from rayapp.memory.item import NEUTRAL_SCORE, MemoryItem
 from rayapp.memory.tiers import TIER_POLICY, Tier
 from rayapp.search.requests import ScoreSummary, SortMode
-from rayapp.search.rules.fusion import Candidate, DenseRetriever, Fused, fuse
+from rayapp.search.rules.candidates import Candidates, Floats, said
+from rayapp.search.rules.fusion import DenseRetriever, Fused, fuse
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.rules.turns import with_turns
 from rayapp.text.concepts import MAX_READ_CHARS
@@ -322,22 +324,27 @@ def total_boost(cap: float, *factors: float) -> float:
     return min(cap, product)
 
 
-class Scored(NamedTuple):
-    """What one candidate's score is made of; see `ScoreSummary`."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """What the scores of all candidates are made of, a row for each; see `ScoreSummary`."""
 
-    candidate: Candidate
+    candidates: Candidates
     fused: Fused
-    relevance: float
-    evidence: float
-    distance: float
-    quality: float
-    boosts: Boosts
-    total: float
+    relevance: Floats
+    evidence: Floats
+    distance: Floats
+    quality: Floats
+    boosts: Mapping[int, Boosts]
+    total: Floats
+
+    @property
+    def final(self) -> Floats:
+        return self.relevance * self.evidence * self.total
 
 
 @dataclass(slots=True)
 class Ranked:
-    """A candidate in its place.
+    """A candidate in its place, the row `at` of `scored`.
 
     The score alone decides the order. The summary is put together when somebody asks for it: a page
     shows 10 of them, and one for every candidate cost as much as ranking them.
@@ -346,6 +353,7 @@ class Ranked:
     item: MemoryItem
     final_score: float
     scored: Scored
+    at: int
     ce_score: float | None = None
     ce_rank: int | None = None
     relevance: float | None = None
@@ -354,8 +362,8 @@ class Ranked:
     @property
     def passage(self) -> Passage | None:
         """What of a long text speaks for the item; None: the whole text does."""
-        text, number = self.item.text, self.scored.fused.passage
-        return None if is_whole(text) else passage_at(text, number)
+        text = self.item.text
+        return None if is_whole(text) else passage_at(text, int(self.scored.fused.passage[self.at]))
 
     @property
     def passage_text(self) -> str:
@@ -364,19 +372,20 @@ class Ranked:
 
     @property
     def dense_similarity(self) -> float | None:
-        return self.scored.candidate.dense
+        return said(self.scored.candidates.dense[self.at])
 
     @property
     def summary(self) -> ScoreSummary:
-        candidate, fused, boosts = self.scored.candidate, self.scored.fused, self.scored.boosts
+        at, scored, fused = self.at, self.scored, self.scored.fused
+        candidate, boosts = scored.candidates[at], scored.boosts.get(at, NEUTRAL)
         weights = weights_of(self.item)
         return ScoreSummary(
             final_score=self.final_score,
             dense_similarity=candidate.dense,
-            text_similarity=fused.text,
-            fused=self.scored.relevance,
-            length_factor=fused.length,
-            rrf_score=fused.rrf,
+            text_similarity=float(fused.text[at]),
+            fused=float(scored.relevance[at]),
+            length_factor=float(fused.length[at]),
+            rrf_score=float(fused.rrf[at]),
             ce_score=self.ce_score,
             vector_rank=candidate.dense_rank,
             text_rank=candidate.sparse_rank,
@@ -384,17 +393,17 @@ class Ranked:
             ce_rank=self.ce_rank,
             quality=self.item.quality.quality_score,
             learned_score=learned_score(self.item),
-            evidence=self.scored.evidence,
-            distance_boost=self.scored.distance,
-            quality_boost=self.scored.quality,
+            evidence=float(scored.evidence[at]),
+            distance_boost=float(scored.distance[at]),
+            quality_boost=float(scored.quality[at]),
             entity_boost=boosts.entity,
             document_boost=boosts.document,
             action_boost=boosts.action,
             solution_boost=boosts.solution,
-            total_boost=self.scored.total,
+            total_boost=float(scored.total[at]),
             weights={
-                "dense": fused.dense_weight,
-                "text": fused.text_weight,
+                "dense": float(fused.dense_weight[at]),
+                "text": float(fused.text_weight[at]),
                 "identifier": fused.identifier_weight,
                 "embedding": weights.embedding,
                 "learned": weights.learned,
@@ -405,7 +414,7 @@ class Ranked:
 
 
 def rank(
-    candidates: Sequence[Candidate],
+    candidates: Candidates,
     *,
     query_lang: str,
     recipe: Recipe,
@@ -417,17 +426,15 @@ def rank(
 
     `question`: its words, to know whether it names a speaker or an identifier.
     """
+    items = candidates.items
+    if not items:
+        return []
     fused = fuse(candidates, query_lang, recipe, retriever, question)
-    relevance = with_turns(
-        [candidate.item for candidate in candidates],
-        [value.score for value in fused],
-        question,
-        recipe.turns,
-        query_lang,
-    )
+    relevance = with_turns(items, fused.score, question, recipe.turns, query_lang)
+    scored = _scored(candidates, fused, relevance, recipe, graphs)
     ranked = [
-        _score(candidate, value, score, recipe, graphs)
-        for candidate, value, score in zip(candidates, fused, relevance, strict=True)
+        Ranked(item, final, scored, at)
+        for at, (item, final) in enumerate(zip(items, scored.final.tolist(), strict=True))
     ]
     ranked.sort(key=_best_first)
     return ranked
@@ -438,28 +445,39 @@ def _best_first(ranked: Ranked) -> tuple[float, float, str]:
     return (-ranked.final_score, -item.created_at.timestamp(), item.point_id)
 
 
-def _score(
-    candidate: Candidate, fused: Fused, relevance: float, recipe: Recipe, graphs: GraphBoosts
-) -> Ranked:
-    """`relevance`: the fused score with what the turns around the item add."""
-    item = candidate.item
-    evidence = evidence_factor(item, recipe)
-    if graphs is NO_BOOSTS and item.tier is not Tier.MEMORY_BANK:
-        scored = Scored(candidate, fused, relevance, evidence, 1.0, 1.0, NEUTRAL, 1.0)
-        return Ranked(item, relevance * evidence, scored)
-    distance = distance_boost(relevance, item, recipe)
-    quality, boosts = quality_boost(item, recipe), graphs.of(item, relevance)
-    total = total_boost(
-        recipe.total_boost_cap,
-        distance,
-        quality,
-        boosts.entity,
-        boosts.document,
-        boosts.action,
-        boosts.solution,
+def _scored(
+    candidates: Candidates, fused: Fused, relevance: Floats, recipe: Recipe, graphs: GraphBoosts
+) -> Scored:
+    """`relevance`: the fused scores with what the turns around the items add."""
+    evidence, distance, quality, total = (np.ones(len(candidates)) for _ in range(4))
+    boosts: dict[int, Boosts] = {}
+    for at, item in enumerate(candidates.items):
+        if is_judged(item):
+            evidence[at] = evidence_factor(item, recipe)
+        if graphs is not NO_BOOSTS or item.tier is Tier.MEMORY_BANK:
+            near = float(relevance[at])
+            boosts[at] = known = graphs.of(item, near)
+            closer, better = distance_boost(near, item, recipe), quality_boost(item, recipe)
+            distance[at], quality[at] = closer, better
+            total[at] = total_boost(
+                recipe.total_boost_cap,
+                closer,
+                better,
+                known.entity,
+                known.document,
+                known.action,
+                known.solution,
+            )
+    return Scored(
+        candidates=candidates,
+        fused=fused,
+        relevance=relevance,
+        evidence=evidence,
+        distance=distance,
+        quality=quality,
+        boosts=boosts,
+        total=total,
     )
-    scored = Scored(candidate, fused, relevance, evidence, distance, quality, boosts, total)
-    return Ranked(item, relevance * evidence * total, scored)
 
 
 def with_rerank(
@@ -483,13 +501,13 @@ def with_rerank(
 
 def _blended(one: Ranked, probability: float, ce_rank: int, recipe: Recipe) -> Ranked:
     blend = recipe.rerank
-    said = blend.cross_encoder * probability * one.scored.evidence
+    said = blend.cross_encoder * probability * float(one.scored.evidence[one.at])
     final = blend.original * one.final_score + said
-    return Ranked(one.item, final, one.scored, ce_score=probability, ce_rank=ce_rank)
+    return Ranked(one.item, final, one.scored, one.at, ce_score=probability, ce_rank=ce_rank)
 
 
 def _unread(one: Ranked, recipe: Recipe) -> Ranked:
-    return Ranked(one.item, recipe.rerank.original * one.final_score, one.scored)
+    return Ranked(one.item, recipe.rerank.original * one.final_score, one.scored, one.at)
 
 
 def in_order(

@@ -13,6 +13,7 @@ import numpy as np
 
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.tiers import Tier
+from rayapp.search.rules.candidates import Floats, Ints
 from rayapp.search.rules.recipes import TurnShares
 from rayapp.text.hebrew import is_hebrew, without_prefixes
 from rayapp.text.language import crosses
@@ -43,23 +44,21 @@ CACHE_TEXTS = 1 << 14
 
 def with_turns(
     items: Sequence[MemoryItem],
-    relevance: Sequence[float],
+    relevance: Floats,
     question: str,
     shares: TurnShares,
     query_lang: str = "other",
-) -> list[float]:
+) -> Floats:
     """`relevance` of the items with what their speakers and neighbours add, 0..1.
 
     Nothing is taken from an item, and the order of items without turns stays as it is: when a
     value rises above 1, all are divided by the highest.
     """
-    said = _by_speaker(items, relevance, question, shares.speaker)
-    added = _from_neighbours(items, said, shares, query_lang) if shares.neighbour > 0.0 else {}
-    if not added and said is relevance:
-        return list(relevance)
-    values = [value + added.get(index, 0.0) for index, value in enumerate(said)]
-    highest = max(values, default=0.0)
-    return [value / highest for value in values] if highest > 1.0 else values
+    values = _by_speaker(items, relevance, question, shares.speaker)
+    if shares.neighbour > 0.0:
+        values = values + _from_neighbours(items, values, shares, query_lang)
+    highest = values.max(initial=0.0)
+    return values / highest if highest > 1.0 else values
 
 
 def speaker_of(text: str) -> str | None:
@@ -89,8 +88,8 @@ def named_speaker(question: str, speakers: Collection[str]) -> str | None:
 
 
 def _by_speaker(
-    items: Sequence[MemoryItem], relevance: Sequence[float], question: str, gain: float
-) -> Sequence[float]:
+    items: Sequence[MemoryItem], relevance: Floats, question: str, gain: float
+) -> Floats:
     if gain <= 0.0 or not question:
         return relevance
     labels = [speaker_of(item.text) if item.tier in TURN_TIERS else None for item in items]
@@ -99,51 +98,51 @@ def _by_speaker(
     named = named_speaker(question, speakers) if len(speakers) > 1 else None
     if named is None:
         return relevance
-    return [
-        value * (1.0 + gain) if label == named else value
-        for value, label in zip(relevance, labels, strict=True)
+    return relevance * np.where([label == named for label in labels], 1.0 + gain, 1.0)
+
+
+def _turns_among(items: Sequence[MemoryItem]) -> list[int]:
+    """Places of the turns, those of a conversation beside each other, as they came.
+
+    A long text is a document, or an answer of an assistant, and says itself what it is about: what
+    it gives to its neighbours costs a chat a tenth of its questions (decision 0054).
+    """
+    turns = [
+        (item.source.conversation_id or "", item.sequence, item.point_id, at)
+        for at, item in enumerate(items)
+        if item.sequence > 0 and item.tier in TURN_TIERS and is_whole(item.text)
     ]
-
-
-def _is_turn(item: MemoryItem) -> bool:
-    """A long text is a document, or an answer of an assistant, and says itself what it is about:
-    what it gives to its neighbours costs a chat a tenth of its questions (decision 0054)."""
-    return item.tier in TURN_TIERS and item.sequence > 0 and is_whole(item.text)
+    turns.sort()
+    return [turn[-1] for turn in turns]
 
 
 def _from_neighbours(
-    items: Sequence[MemoryItem], relevance: Sequence[float], shares: TurnShares, query_lang: str
-) -> dict[int, float]:
-    """Index of an item to what its neighbours give it.
+    items: Sequence[MemoryItem], relevance: Floats, shares: TurnShares, query_lang: str
+) -> Floats:
+    """What its neighbours give each of the items.
 
     A turn in the other script gives nothing: only its vector speaks for it, the nearest of a whole
     dialogue is near by chance, and together such turns pass a paragraph that has the words.
     """
-    keys = sorted(
-        (item.source.conversation_id or "", item.sequence, item.point_id, index)
-        for index, item in enumerate(items)
-        if _is_turn(item)
-    )
-    order = [key[-1] for key in keys]
-    pairs = close_turns([items[index] for index in order])
-    if not pairs:
-        return {}
-    given = [
-        0.0 if crosses(query_lang, item.lang) else value**POWER
-        for item, value in zip(items, relevance, strict=True)
-    ]
-    added: dict[int, float] = {}
-    for first, second, apart in pairs:
-        before, after = order[first], order[second]
-        share = shares.neighbour * (1.0 if apart == 1 else shares.second)
-        asks = apart == 1 and "?" in items[before].text
-        forward = share * (1.0 + (shares.answer if asks else 0.0))
-        added[after] = added.get(after, 0.0) + forward * given[before]
-        added[before] = added.get(before, 0.0) + share * given[after]
+    added, order = np.zeros(len(items)), _turns_among(items)
+    turns = [items[at] for at in order]
+    first, second, apart = close_turns(turns)
+    if not len(first):
+        return added
+    before, after = np.array(order)[first], np.array(order)[second]
+    silent = {lang for lang in {turn.lang for turn in turns} if crosses(query_lang, lang)}
+    given = relevance**POWER
+    if silent:
+        given[[item.lang in silent for item in items]] = 0.0
+    asks = np.array(["?" in turn.text for turn in turns])[first] & (apart == 1)
+    share = shares.neighbour * np.where(apart == 1, 1.0, shares.second)
+    forward = share * np.where(asks, 1.0 + shares.answer, 1.0)
+    np.add.at(added, after, forward * given[before])
+    np.add.at(added, before, share * given[after])
     return added
 
 
-def close_turns(items: Sequence[MemoryItem]) -> list[tuple[int, int, int]]:
+def close_turns(items: Sequence[MemoryItem]) -> tuple[Ints, Ints, Ints]:
     """Places of two turns of one conversation, and how many turns the second follows the first by:
     1 to `REACH`. `items`: those of a conversation beside each other, as they came.
 
@@ -155,7 +154,7 @@ def close_turns(items: Sequence[MemoryItem]) -> list[tuple[int, int, int]]:
     known: dict[tuple[str, str | None], int] = {}
     spoken = [(item.user_id, item.source.conversation_id) for item in items]
     talks = np.array([known.setdefault(one, len(known)) for one in spoken], np.int64)
-    found: list[tuple[int, int, int]] = []
+    found: list[tuple[Ints, Ints, Ints]] = []
     for reach in range(1, REACH + 1):
         steps, pause = came[reach:] - came[:-reach], (said[reach:] - said[:-reach]) / 1e6
         minutes = np.maximum(1, np.ceil(pause / TURN_S)).astype(np.int64)
@@ -163,6 +162,6 @@ def close_turns(items: Sequence[MemoryItem]) -> list[tuple[int, int, int]]:
         near = (talks[reach:] == talks[:-reach]) & (steps > 0) & (apart <= REACH)
         near &= (pause >= 0.0) & (pause <= PAUSE_S)
         places = np.flatnonzero(near)
-        columns = (places, places + reach, apart[places])
-        found += zip(*(column.tolist() for column in columns), strict=True)
-    return sorted(found)
+        found.append((places, places + reach, apart[places]))
+    first, second, distance = (np.concatenate(column) for column in zip(*found, strict=True))
+    return first, second, distance

@@ -7,24 +7,19 @@ own (decision 0055).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from itertools import chain
-from operator import itemgetter
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rayapp.core.vectors import SparseVector, Vector
-from rayapp.index.records import ScoredPoint
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.rules.filtering import kept
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
-from rayapp.search.rules.fusion import Worded
+from rayapp.search.rules.candidates import NO_HITS, Bools, Candidates, Floats, Hits, Ints, joined
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Scores = npt.NDArray[Any]  # float32 or float64
 
 # Of a memory beside its text and its columns: the objects of a `MemoryItem` (measured).
@@ -38,7 +33,6 @@ FEW = 4
 # Lists of memories that the index does not hold yet: the best of them by words.
 MOST_PENDING = 200
 TIERS = {tier: code for code, tier in enumerate(Tier)}
-_ID, _SCORE = itemgetter(0), itemgetter(1)  # of a scored point
 # Conditions that columns answer; a filter with others is asked of the memories themselves.
 COLUMNS = frozenset(
     {
@@ -77,19 +71,6 @@ class Found(NamedTuple):
     word: Ints
     rows: Ints
     values: Floats
-
-
-class Lists(NamedTuple):
-    """What a scan found.
-
-    Attributes:
-        dense, sparse: by tier, best first.
-        pending: lexical scores of what is not embedded yet.
-    """
-
-    dense: dict[Tier, list[ScoredPoint]]
-    sparse: dict[Tier, list[ScoredPoint]]
-    pending: dict[str, Worded]
 
 
 class _Part:
@@ -203,24 +184,12 @@ class _Part:
         best: Scores = np.maximum.reduceat(scores, self.begins)
         return best
 
-    def best(self, scores: Scores, at: Ints, best: Scores, depth: int) -> list[ScoredPoint]:
-        """The memories at `at` with the highest of their `best` scores: `depth` of them, and all
-        that are as good as the last one."""
-        if len(at) > depth:
-            least = np.partition(best, len(best) - depth)[len(best) - depth]
-            at, best = at[best >= least], best[best >= least]
-        places = at.tolist()
-        return [
-            ScoredPoint(self.items[n].point_id, score, self._passage(scores, n))
-            for n, score in zip(places, best.tolist(), strict=True)
-        ]
-
-    def _passage(self, scores: Scores, at: int) -> int:
-        """Number of the passage that scores best, the first of equals."""
-        if len(self.items) == len(scores) or self.counts[at] == 1:
-            return 0
-        begin = self.begins[at]
-        return int(np.argmax(scores[begin : begin + self.counts[at]]))
+    def passages(self, scores: Scores, at: Ints) -> Ints:
+        """Numbers of the passages that score best of the memories at `at`, the first of equals."""
+        if len(self.items) == len(scores):
+            return np.zeros(len(at), np.int64)
+        spans = zip(self.begins[at].tolist(), self.counts[at].tolist(), strict=True)
+        return np.array([np.argmax(scores[begin : begin + n]) for begin, n in spans], np.int64)
 
 
 class UserView:
@@ -302,32 +271,83 @@ class UserView:
             for at in np.flatnonzero(part.fitting(where)).tolist()
         ]
 
-    def scan(
+    def candidates(
         self,
         vector: Vector | None,
         query: SparseVector,
         where: ItemFilter,
         depths: Mapping[Tier, int],
-    ) -> Lists:
+        wanted: Iterable[str] = (),
+    ) -> Candidates:
         """The nearest and the best by words of each tier, `depths` of them. `vector`: of the
-        question, normalised; None: words alone."""
+        question, normalised; None: words alone. `wanted`: points that are candidates anyway.
+
+        What is not embedded yet is found by its words alone.
+        """
         fits = [part.fitting(where) for part in self._parts]
-        said = self._sparse(query)
-        held, waiting = [], []
-        for part, fit in zip(self._parts, fits, strict=True):
-            held.append(np.flatnonzero(part.embedded & fit))
-            waiting.append(np.flatnonzero(~part.embedded & fit))
-        dense = {}
+        words = self._sparse(query)
+        embedded = [part.embedded & fit for part, fit in zip(self._parts, fits, strict=True)]
+        waiting = [~part.embedded & fit for part, fit in zip(self._parts, fits, strict=True)]
+        dense = pending = NO_HITS
         if vector is not None:
             near = [part.dense @ vector for part in self._parts]
-            dense = self._best(near, held, depths, floor=-np.inf)
-        late = dict.fromkeys(depths, MOST_PENDING) if any(map(len, waiting)) else {}
-        pending = chain(*self._best(said, waiting, late, floor=0.0).values())
-        return Lists(
-            dense,
-            self._best(said, held, depths, floor=0.0),
-            {one.point_id: Worded(one.score, one.passage) for one in pending},
-        )
+            dense = self._best(near, embedded, depths, floor=-np.inf)
+        sparse = self._best(words, embedded, depths, floor=0.0)
+        if any(one.any() for one in waiting):
+            late = dict.fromkeys(depths, MOST_PENDING)
+            pending = self._best(words, waiting, late, floor=0.0)
+        also = np.array([self._place(one) for one in wanted if one in self._places], np.int64)
+        return joined(dense, sparse, pending, also, self._items_at)
+
+    def _best(
+        self,
+        scores: Sequence[Scores],
+        fits: Sequence[Bools],
+        depths: Mapping[Tier, int],
+        floor: float,
+    ) -> Hits:
+        """Of those that fit, the memories of each tier whose scores are highest and above `floor`,
+        best first over all tiers; ties by id."""
+        if not self._parts:
+            return NO_HITS
+        pairs = list(zip(self._parts, scores, strict=True))
+        best = np.concatenate([part.of_item(values) for part, values in pairs])
+        tiers = np.concatenate([part.tiers for part in self._parts])
+        may = np.concatenate(fits) & (best > floor)
+        chosen = [
+            _highest(best, np.flatnonzero(may & (tiers == TIERS[tier])), depth)
+            for tier, depth in depths.items()
+        ]
+        places = np.sort(np.concatenate(chosen))
+        by_part = [
+            part.passages(values, at)
+            for (part, values), at in zip(pairs, self._by_part(places), strict=True)
+        ]
+        passages = np.concatenate(by_part)
+        ids = (item.point_id for item in self._items_at(places))
+        rows = zip((-best[places]).tolist(), ids, range(len(places)), strict=True)
+        order = np.array([at for _, _, at in sorted(rows)], np.int64)
+        hits = Hits(places[order], best[places[order]], passages[order])
+        return hits.only(_within(tiers[hits.places], depths))
+
+    def _by_part(self, places: Ints) -> list[Ints]:
+        """Sorted places of the view as those of each part."""
+        begins = np.cumsum([0, *(len(part.items) for part in self._parts)])
+        cuts = np.searchsorted(places, begins).tolist()
+        return [
+            places[low:high] - begin
+            for begin, (low, high) in zip(begins[:-1].tolist(), pairwise(cuts), strict=True)
+        ]
+
+    def _items_at(self, places: Ints) -> list[MemoryItem]:
+        """The memories at sorted places of the view."""
+        parts = zip(self._parts, self._by_part(places), strict=True)
+        return [part.items[at] for part, mine in parts for at in mine.tolist()]
+
+    def _place(self, point_id: str) -> int:
+        part, at = self._places[point_id]
+        before = self._parts[: self._parts.index(part)]
+        return sum(len(one.items) for one in before) + at
 
     def _sparse(self, query: SparseVector) -> list[Scores]:
         """BM25 of the passages, by ln(1 + (N - n + 0.5) / (n + 0.5)) over the user's memories."""
@@ -343,34 +363,27 @@ class UserView:
             for part, words in zip(self._parts, found, strict=True)
         ]
 
-    def _best(
-        self,
-        scores: Sequence[Scores],
-        places: Sequence[Ints],
-        depths: Mapping[Tier, int],
-        floor: float,
-    ) -> dict[Tier, list[ScoredPoint]]:
-        """The memories of each tier at `places` whose scores are highest and above `floor`, best
-        first; ties by id."""
-        found: dict[Tier, list[ScoredPoint]] = {tier: [] for tier in depths}
-        for part, values, at in zip(self._parts, scores, places, strict=True):
-            best = part.of_item(values)[at]
-            above = best > floor
-            at, best = at[above], best[above]
-            tiers = part.tiers[at]
-            for tier, depth in depths.items():
-                mine = tiers == TIERS[tier]
-                if mine.any():
-                    found[tier] += part.best(values, at[mine], best[mine], depth)
-        for tier, points in found.items():
-            points.sort(key=_ID)
-            points.sort(key=_SCORE, reverse=True)
-            del points[depths[tier] :]
-        return found
-
     def _add(self, part: _Part) -> None:
         self._parts.append(part)
         self._places |= {item.point_id: (part, at) for at, item in enumerate(part.items)}
+
+
+def _highest(scores: Scores, at: Ints, depth: int) -> Ints:
+    """Which of `at` have the highest scores: `depth` of them, and all that are as good as the last
+    one."""
+    if len(at) <= depth:
+        return at
+    mine = scores[at]
+    among: Ints = at[mine >= np.partition(mine, len(mine) - depth)[len(mine) - depth]]
+    return among
+
+
+def _within(tiers: Ints, depths: Mapping[Tier, int]) -> Bools:
+    """Which of the rows are among the first `depths` of their tier."""
+    ok = np.ones(len(tiers), np.bool_)
+    for tier, depth in depths.items():
+        ok[np.flatnonzero(tiers == TIERS[tier])[depth:]] = False
+    return ok
 
 
 def _part_of(rows: Sequence[Row], dims: int) -> _Part:

@@ -16,7 +16,7 @@ from rayapp.memory.item import Outcome
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import SearchQuery
-from rayapp.search.rules.fusion import Candidate
+from rayapp.search.rules.candidates import Candidate
 from rayapp.search.rules.recipes import Recipe
 from rayapp.search.service import SearchService
 from rayapp.search.tracing import Trace
@@ -68,7 +68,7 @@ async def candidates(service: Harness, query: SearchQuery) -> list[Candidate]:
     assert isinstance(inner, SearchService)
     deadline = Deadline(5, service.clock.monotonic)
     trace = Trace(service.clock, service.metrics)
-    return (await inner.gather(inner.prepare(READ, query), deadline, trace)).candidates
+    return list((await inner.gather(inner.prepare(READ, query), deadline, trace)).candidates)
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """Long memories: found, named and shown by the passage that answers."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import WriteScope
-from rayapp.search.rules.fusion import LEAST_FACTOR, length_factor
+from rayapp.search.rules.fusion import LEAST_FACTOR, length_factors
 from rayapp.search.rules.recipes import TurnShares
 from rayapp.search.rules.turns import with_turns
 from rayapp.text.passages import WHOLE_CHARS
@@ -81,14 +82,15 @@ async def test_the_block_shows_the_passage(service: Harness) -> None:
 @given(st.integers(1, 400), st.integers(1, 400), st.floats(0.0, 0.2))
 def test_a_longer_text_keeps_no_more(one: int, other: int, share: float) -> None:
     short, long = sorted((one, other))
-    kept = [length_factor("word " * 50 * size, share) for size in (short, long)]
+    kept = length_factors([250 * short, 250 * long], share).tolist()
     assert 1.0 >= kept[0] >= kept[1] >= LEAST_FACTOR
-    assert length_factor("x" * WHOLE_CHARS, share) == 1.0
+    assert length_factors([WHOLE_CHARS], share).tolist() == [1.0]
 
 
 def test_a_long_answer_gives_nothing_to_its_neighbours() -> None:
     turns = [an_item(memory_id=f"m{n}", text="short turn", sequence=n) for n in (1, 2)]
     long = an_item(memory_id="m2", text=LONG, sequence=2)
     shares = TurnShares(speaker=0.0)
-    assert with_turns(turns, [0.2, 0.8], "", shares)[0] > 0.2
-    assert with_turns([turns[0], long], [0.2, 0.8], "", shares) == [0.2, 0.8]
+    relevance = np.array([0.2, 0.8])
+    assert with_turns(turns, relevance, "", shares)[0] > 0.2
+    assert with_turns([turns[0], long], relevance, "", shares).tolist() == [0.2, 0.8]

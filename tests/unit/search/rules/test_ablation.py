@@ -12,7 +12,8 @@ from rayapp.core.errors import InvalidInput
 from rayapp.graphs.records import GraphPriors
 from rayapp.memory.item import Quality, Stats
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.fusion import Candidate, DenseRetriever
+from rayapp.search.rules.candidates import Candidate, Candidates
+from rayapp.search.rules.fusion import DenseRetriever
 from rayapp.search.rules.ranking import graph_boosts, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import FEATURES, Recipe, ablated_name, find_recipe
 from tests.support.builders import an_item
@@ -38,7 +39,7 @@ def candidates(scores: list[tuple[float, float]], lang: str) -> list[Candidate]:
 
 
 def order(recipe: Recipe, found: list[Candidate], lang: str = "en") -> list[str]:
-    ranked = rank(found, query_lang=lang, recipe=recipe, retriever=RETRIEVER)
+    ranked = rank(Candidates.of(found), query_lang=lang, recipe=recipe, retriever=RETRIEVER)
     return [one.item.memory_id for one in ranked]
 
 
@@ -56,7 +57,7 @@ def test_one_arm_alone_decides_the_order(
     found = candidates(scores, item)
     for feature, left in (("dense", "sparse"), ("sparse", "dense")):
         recipe = find_recipe(RECIPES, ablated_name(name, [feature]))
-        ranked = rank(found, query_lang=query, recipe=recipe, retriever=RETRIEVER)
+        ranked = rank(Candidates.of(found), query_lang=query, recipe=recipe, retriever=RETRIEVER)
         values = {one.item.memory_id: getattr(one, left) for one in found}
         shown = [values[one.item.memory_id] for one in ranked]
         assert shown == sorted(shown, reverse=True)
@@ -73,7 +74,7 @@ def test_outcomes_move_nothing_without_them() -> None:
 def test_a_reranker_moves_nothing_without_it() -> None:
     recipe = find_recipe(RECIPES, "default-without-rerank")
     ranked = rank(
-        candidates([(0.9, 9.0), (0.8, 8.0)], "en"),
+        Candidates.of(candidates([(0.9, 9.0), (0.8, 8.0)], "en")),
         query_lang="en",
         recipe=recipe,
         retriever=RETRIEVER,
@@ -88,7 +89,7 @@ def test_quality_moves_nothing_without_it() -> None:
     found = [Candidate(item=fact, dense=0.5, sparse=1.0), *candidates([(0.9, 2.0)], "en")]
     for name, same in (("default", False), ("default-without-quality", True)):
         recipe = find_recipe(RECIPES, name)
-        ranked = rank(found, query_lang="en", recipe=recipe, retriever=RETRIEVER)
+        ranked = rank(Candidates.of(found), query_lang="en", recipe=recipe, retriever=RETRIEVER)
         summary = next(one.summary for one in ranked if one.item is fact)
         assert (summary.quality_boost == summary.distance_boost == 1.0) is same
 
@@ -115,7 +116,7 @@ def test_a_dated_question_keeps_the_order_without_recency() -> None:
     found[1] = replace(found[1], item=newer)
     for name, first in (("default", "m1"), ("default-without-recency", "m0")):
         recipe = find_recipe(RECIPES, name)
-        ranked = rank(found, query_lang="en", recipe=recipe, retriever=RETRIEVER)
+        ranked = rank(Candidates.of(found), query_lang="en", recipe=recipe, retriever=RETRIEVER)
         assert in_order(ranked, "recency", recipe, asked=False)[0].item.memory_id == first
 
 

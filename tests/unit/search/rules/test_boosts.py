@@ -20,7 +20,8 @@ from rayapp.graphs.records import (
 )
 from rayapp.memory.item import MemoryItem, Quality, Source, Stats
 from rayapp.memory.tiers import CORE_TIERS, Tier
-from rayapp.search.rules.fusion import Candidate, DenseRetriever, to_candidates
+from rayapp.search.rules.candidates import Candidate, Candidates, to_candidates
+from rayapp.search.rules.fusion import DenseRetriever
 from rayapp.search.rules.ranking import (
     MAX_SOLUTIONS,
     NO_BOOSTS,
@@ -180,10 +181,12 @@ def test_no_mix_of_boosts_exceeds_the_cap(
     recipe = Recipe(name="test", total_boost_cap=cap)
     best = an_item(lang="en")
     answer = rank(
-        [
-            Candidate(item=item, sparse=words, sparse_rank=2),
-            Candidate(item=best, sparse=10.0, sparse_rank=1),
-        ],
+        Candidates.of(
+            [
+                Candidate(item=item, sparse=words, sparse_rank=2),
+                Candidate(item=best, sparse=10.0, sparse_rank=1),
+            ]
+        ),
         query_lang="en",
         recipe=recipe,
         retriever=DenseRetriever(used=False),
@@ -215,7 +218,7 @@ def test_the_parts_multiply_to_the_total(tier: Tier, score: float, cap: float) -
     found = Candidate(item=item, sparse=9.0, sparse_rank=2)
     best = Candidate(item=an_item(lang="en"), sparse=10.0, sparse_rank=1)
     answer = rank(
-        [found, best],
+        Candidates.of([found, best]),
         query_lang="en",
         recipe=recipe,
         retriever=DenseRetriever(used=False),
@@ -236,10 +239,12 @@ def test_an_entity_counts_for_a_fact_of_any_quality(score: float) -> None:
         for name in ("plain", "named")
     )
     answer = rank(
-        [
-            Candidate(item=plain, sparse=10.0, sparse_rank=1),
-            Candidate(item=named, sparse=9.5, sparse_rank=2),
-        ],
+        Candidates.of(
+            [
+                Candidate(item=plain, sparse=10.0, sparse_rank=1),
+                Candidate(item=named, sparse=9.5, sparse_rank=2),
+            ]
+        ),
         query_lang="en",
         recipe=RECIPE,
         retriever=DenseRetriever(used=False),

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rayapp.learning.rules.outcomes import with_outcome
 from rayapp.memory.item import MemoryItem, Outcome, Quality, Stats
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.fusion import Candidate, DenseRetriever
+from rayapp.search.rules.candidates import Candidate, Candidates
+from rayapp.search.rules.fusion import DenseRetriever
 from rayapp.search.rules.ranking import (
     BANK_WILSON_SHARE,
     BANK_WILSON_USES,
@@ -45,7 +46,12 @@ def after(*history: Outcome, tier: Tier = Tier.HISTORY) -> MemoryItem:
 
 
 def ranked(*candidates: Candidate, recipe: Recipe = RECIPE) -> list[Ranked]:
-    return rank(candidates, query_lang="en", recipe=recipe, retriever=DenseRetriever(used=False))
+    return rank(
+        Candidates.of(candidates),
+        query_lang="en",
+        recipe=recipe,
+        retriever=DenseRetriever(used=False),
+    )
 
 
 def found(item: MemoryItem, words: float, name: str | None = None) -> Candidate:

@@ -8,9 +8,9 @@ from rayapp.core.errors import ConfigError
 from rayapp.index.records import ScoredPoint
 from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Quality, Stats, SyncState
 from rayapp.memory.tiers import Tier
+from rayapp.search.rules.candidates import Evidence, Worded, gather_evidence, to_candidates
 from rayapp.search.rules.confidence import Features, label, reaches, relevance
 from rayapp.search.rules.diversification import collapse
-from rayapp.search.rules.fusion import Evidence, Worded, gather_evidence, to_candidates
 from rayapp.search.rules.ranking import Weights, learned_score, total_boost, weights_of
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe, parse_recipe
 from tests.support.builders import an_item
@@ -80,7 +80,7 @@ def test_old_vectors_say_nothing_about_an_edited_text() -> None:
     item = stale("of the old text")
     said = {item.point_id: Evidence(dense=0.9, dense_rank=1, sparse=5.0, sparse_rank=1)}
     now = {item.point_id: "of the new text"}
-    assert to_candidates([item], said, {}, now) == []
+    assert len(to_candidates([item], said, {}, now)) == 0
     kept = to_candidates([item], said, {item.point_id: Worded(0.5)}, now)
     assert (kept[0].dense, kept[0].sparse, kept[0].pending) == (None, None, 0.5)
 

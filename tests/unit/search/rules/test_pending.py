@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.search.rules.fusion import (
-    Candidate,
-    IndexedHit,
-    engine_idf,
-    pending_scores,
-    rarity,
-    speaks,
-)
+from rayapp.search.rules.candidates import Candidate, Candidates
+from rayapp.search.rules.fusion import IndexedHit, engine_idf, pending_scores, rarity, speaks
 from rayapp.text.analyser import Analyser, score
 from rayapp.text.tokens import term_index
 from tests.support.builders import an_item
@@ -118,5 +112,5 @@ def test_nothing_shared_is_nothing_found() -> None:
 )
 def test_nearness_says_nothing_of_an_identifier(question: str, said: bool) -> None:
     with_words = [Candidate(item=an_item(), pending=1.0), Candidate(item=an_item(), dense=0.9)]
-    assert speaks(question, with_words) is said
-    assert speaks(question, with_words[1:])
+    assert speaks(question, Candidates.of(with_words)) is said
+    assert speaks(question, Candidates.of(with_words[1:]))

@@ -1,7 +1,8 @@
 """What is read for its relevance, whatever order the list is shown in."""
 
+from rayapp.search.rules.candidates import Candidate, Candidates
 from rayapp.search.rules.confidence import READ_MOST, Thresholds, precise
-from rayapp.search.rules.fusion import Candidate, DenseRetriever
+from rayapp.search.rules.fusion import DenseRetriever
 from rayapp.search.rules.ranking import Ranked, rank
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe
 from tests.support.builders import an_item
@@ -23,7 +24,7 @@ def shown_last(weak: int) -> list[Ranked]:
     text = "Dana keeps her passport in the drawer"
     best = an_item(memory_id="best", point_id="p-best", text=text)
     ranked = rank(
-        [*items, Candidate(item=best, dense=0.9, sparse=9.0)],
+        Candidates.of([*items, Candidate(item=best, dense=0.9, sparse=9.0)]),
         query_lang="en",
         recipe=Recipe(name="r"),
         retriever=DenseRetriever(),

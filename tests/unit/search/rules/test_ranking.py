@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from rayapp.memory.item import Quality, Stats
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.fusion import Candidate, DenseRetriever
+from rayapp.search.rules.candidates import Candidate, Candidates
+from rayapp.search.rules.fusion import DenseRetriever
 from rayapp.search.rules.ranking import Ranked, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe
 from tests.support.builders import an_item
@@ -39,7 +40,7 @@ def run(
     langs: frozenset[str] = frozenset(),
 ) -> list[Ranked]:
     return rank(
-        candidates,
+        Candidates.of(candidates),
         query_lang=lang,
         recipe=recipe,
         retriever=DenseRetriever(used=dense, langs=langs),

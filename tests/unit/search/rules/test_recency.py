@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.search.rules.fusion import Candidate, DenseRetriever
+from rayapp.search.rules.candidates import Candidate, Candidates
+from rayapp.search.rules.fusion import DenseRetriever
 from rayapp.search.rules.ranking import Ranked, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe, RerankBlend
 from tests.support.builders import an_item
@@ -19,14 +20,18 @@ TEXTS = ("The workshop was about pottery.", "הסדנה עסקה בקדרות.")
 def ranked_of(*scores: float, text: str = TEXTS[0]) -> list[Ranked]:
     """`m0` is the best and the oldest; each one after it is a day newer."""
     return rank(
-        [
-            Candidate(
-                item=an_item(memory_id=f"m{at}", text=text, created_at=NOW + timedelta(days=at)),
-                sparse=score,
-                sparse_rank=at + 1,
-            )
-            for at, score in enumerate(scores)
-        ],
+        Candidates.of(
+            [
+                Candidate(
+                    item=an_item(
+                        memory_id=f"m{at}", text=text, created_at=NOW + timedelta(days=at)
+                    ),
+                    sparse=score,
+                    sparse_rank=at + 1,
+                )
+                for at, score in enumerate(scores)
+            ]
+        ),
         query_lang="en",
         recipe=RECIPE,
         retriever=DenseRetriever(used=False),

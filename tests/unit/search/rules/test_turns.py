@@ -1,23 +1,36 @@
 """Turns: neighbours, answers to questions, and who speaks."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rayapp.memory.item import MemoryItem, Source
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.fusion import Candidate, DenseRetriever
+from rayapp.search.rules import turns
+from rayapp.search.rules.candidates import Candidate, Candidates
+from rayapp.search.rules.fusion import DenseRetriever
 from rayapp.search.rules.ranking import rank
 from rayapp.search.rules.recipes import Recipe, TurnShares
-from rayapp.search.rules.turns import close_turns, named_speaker, speaker_of, with_turns
+from rayapp.search.rules.turns import named_speaker, speaker_of
 from tests.support.builders import an_item
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SHARES = TurnShares(neighbour=0.2, second=0.5, answer=2.0, speaker=0.3)
 QUIET = TurnShares(neighbour=0.0, speaker=0.0)
+
+
+def with_turns(items: Sequence[MemoryItem], relevance: Sequence[float], *asked: Any) -> list[float]:
+    return turns.with_turns(items, np.array(relevance), *asked).tolist()
+
+
+def close_turns(items: Sequence[MemoryItem]) -> list[tuple[int, ...]]:
+    return list(zip(*(column.tolist() for column in turns.close_turns(items)), strict=True))
 
 
 def turn(place: int, text: str = "a turn", **changes: object) -> MemoryItem:
@@ -185,7 +198,7 @@ def test_rank_finds_the_answer_behind_the_question_that_shares_its_words() -> No
 
     def order(recipe: Recipe) -> list[str]:
         ranked = rank(
-            candidates,
+            Candidates.of(candidates),
             query_lang="en",
             recipe=recipe,
             retriever=DenseRetriever(used=False),

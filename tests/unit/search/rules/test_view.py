@@ -62,7 +62,8 @@ def test_a_scan_finds_what_looking_at_each_memory_finds(
     for row in rows[batch:]:
         view.put([row])
     query, asked = sparse(words), np.array(vector, np.float32)
-    found = view.scan(asked, query, ItemFilter(tiers=TIERS), dict.fromkeys(TIERS, depth))
+    where = ItemFilter(tiers=TIERS)
+    found = list(view.candidates(asked, query, where, dict.fromkeys(TIERS, depth)))
     idf = user_idf(rows, query)
 
     def best(row: Row) -> float:
@@ -72,13 +73,18 @@ def test_a_scan_finds_what_looking_at_each_memory_finds(
         there = [row for row in rows if row.item.tier is tier and row.dense is not None]
         near = sorted((-float(np.max(row.dense @ asked)), row.item.point_id) for row in there)
         said = sorted((-best(row), row.item.point_id) for row in there if best(row) > 0)
-        assert [(-one.score, one.point_id) for one in found.dense[tier]] == near[:depth]
-        scores = [-value for value, _ in said[:depth]]
-        assert [one.score for one in found.sparse[tier]] == pytest.approx(scores)
+        mine = [one for one in found if one.item.tier is tier]
+        by_meaning = [one for one in mine if one.dense_rank is not None]
+        by_meaning.sort(key=lambda one: one.dense_rank)
+        assert [(one.dense, one.item.point_id) for one in by_meaning] == [
+            (max(0.0, -value), name) for value, name in near[:depth]
+        ]
+        by_words = sorted(one.sparse for one in mine if one.sparse is not None)
+        assert by_words == pytest.approx(sorted(-value for value, _ in said[:depth]))
     waiting = {row.item.point_id: best(row) for row in rows if row.dense is None}
-    assert {name: one.score for name, one in found.pending.items()} == pytest.approx(
-        {name: value for name, value in waiting.items() if value > 0}
-    )
+    assert {
+        one.item.point_id: one.pending for one in found if one.pending is not None
+    } == pytest.approx({name: value for name, value in waiting.items() if value > 0})
 
 
 def user_idf(rows: list[Row], query: SparseVector) -> dict[int, float]:
@@ -121,8 +127,8 @@ def test_the_columns_keep_what_the_filter_keeps(where: ItemFilter) -> None:
     items = some_items()
     rows = [Row(item, np.ones((1, DIMS), np.float32), [sparse({1: 1.0})]) for item in items]
     view = UserView(rows, DIMS)
-    found = view.scan(None, sparse({1: 1.0}), where, dict.fromkeys(Tier, 50))
-    shown = {one.point_id for hits in found.sparse.values() for one in hits}
+    found = view.candidates(None, sparse({1: 1.0}), where, dict.fromkeys(Tier, 50))
+    shown = {item.point_id for item in found.items}
     assert shown == {item.point_id for item in kept(items, where)}
 
 
@@ -132,16 +138,23 @@ def test_what_is_put_again_takes_the_place_of_what_was() -> None:
         view.put([a_row(number % 4, [([0, 1, 0, 0], {2: 1.0 + number})])])
     assert len(view) == 4
     asked = np.array([0, 1, 0, 0], np.float32)
-    found = view.scan(asked, sparse({1: 1.0}), ItemFilter(), {Tier.WORKING: 10})
-    assert [one.score for one in found.dense[Tier.WORKING]] == [1.0] * 4
-    assert found.sparse[Tier.WORKING] == []
+    found = view.candidates(asked, sparse({1: 1.0}), ItemFilter(), {Tier.WORKING: 10})
+    assert found.dense.tolist() == [1.0] * 4
+    assert np.isnan(found.sparse).all()
 
 
 def test_an_empty_view_finds_nothing() -> None:
     view = UserView([], DIMS)
-    found = view.scan(np.ones(DIMS, np.float32), sparse({}), ItemFilter(), {Tier.WORKING: 10})
-    nothing: dict[Tier, list[object]] = {Tier.WORKING: []}
-    assert (found.dense, found.sparse, found.pending) == (nothing, nothing, {})
+    asked = np.ones(DIMS, np.float32)
+    assert len(view.candidates(asked, sparse({}), ItemFilter(), {Tier.WORKING: 10})) == 0
     view.put([a_row(0, [([1, 0, 0, 0], {})])])
     view.drop([an_item(memory_id="m-0").point_id])
     assert (len(view), view.items([an_item(memory_id="m-0").point_id])) == (0, [])
+
+
+def test_what_is_wanted_is_a_candidate_though_nothing_found_it() -> None:
+    view = UserView([a_row(0, [([1, 0, 0, 0], {1: 1.0})])], DIMS)
+    view.put([a_row(3, [([0, 1, 0, 0], {2: 1.0})])])
+    names = [an_item(memory_id=f"m-{n}").point_id for n in (0, 3, 9)]
+    found = view.candidates(None, sparse({1: 1.0}), ItemFilter(), {Tier.WORKING: 1}, wanted=names)
+    assert {one.item.memory_id: one.sparse_rank for one in found} == {"m-0": 1, "m-3": None}
