@@ -419,6 +419,7 @@ async def test_a_notification_is_accepted_without_an_answer(site: Site) -> None:
         [],
         [INITIALIZE],
         {},
+        {"jsonrpc": "2.0", "id": 1.5, "method": "tools/list"},
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call"},
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": 7}},
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search_memory",

@@ -62,11 +62,13 @@ _Open = tuple[_Paragraph, list[Cell], list[list[Cell]]]
 
 @dataclass(slots=True)
 class _Group:
-    """What holds until its brace closes. `around`: of a text box, what it stands in."""
+    """What holds until its brace closes. `deleted`: the words are gone, a program that tracks
+    changes keeps them. `around`: of a text box, what it stands in."""
 
     aside: str | None = None
     skip: int = 1
     encoding: str | None = None
+    deleted: bool = False
     starred: bool = False
     around: _Open | None = None
 
@@ -136,7 +138,7 @@ class _Rtf:
         if opens:
             if len(self._groups) > _MAX_DEPTH:
                 raise broken()
-            self._groups.append(_Group(group.aside, group.skip, group.encoding))
+            self._groups.append(_Group(group.aside, group.skip, group.encoding, group.deleted))
             return
         if len(self._groups) == 1:
             return
@@ -193,7 +195,7 @@ class _Rtf:
             self._say(_CHARACTERS[word])
         else:
             self._in_group(group.aside, word, number)
-        self._alphabet(word, number)
+        self._character_format(word, number)
 
     def _in_group(self, aside: str | None, word: str, number: int | None) -> None:
         if aside is None:
@@ -201,8 +203,8 @@ class _Rtf:
         elif aside in ("fonttbl", "stylesheet"):
             self._table_of_names(word, number)
 
-    def _alphabet(self, word: str, number: int | None) -> None:
-        """What bytes mean from here on."""
+    def _character_format(self, word: str, number: int | None) -> None:
+        """What bytes mean from here on, and whether they are still there."""
         group = self._groups[-1]
         if word == "uc":
             group.skip = number or 0
@@ -210,8 +212,10 @@ class _Rtf:
             self._encoding = _known(f"cp{number}", self._encoding)
         elif word == "deff":
             self._default_font = number or 0
+        elif word == "deleted":
+            group.deleted = number != 0
         elif word == "plain":
-            group.encoding = None
+            group.encoding, group.deleted = None, False
         elif word == "mac":
             self._encoding = "mac_roman"
         elif word == "f" and group.aside != "fonttbl":
@@ -286,7 +290,7 @@ class _Rtf:
 
     def _say(self, text: str) -> None:
         group = self._groups[-1]
-        if group.aside is None:
+        if group.aside is None and not group.deleted:
             if not self._paragraph.in_table and (self._rows or self._cells) and text.strip():
                 self._end_table()
             self._paragraph.parts.append(text)

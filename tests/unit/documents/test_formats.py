@@ -321,6 +321,12 @@ async def test_the_default_font_of_rtf_has_an_alphabet() -> None:
     assert shown(found) == [(P, "שלום"), (P, "café ש")]
 
 
+async def test_words_that_a_change_deleted_are_not_read() -> None:
+    said = r"We meet {\deleted on Monday}on Tuesday\deleted  at one\deleted0  at two\par"
+    found = await read_document(rf"{{\rtf1\pard {said}}}".encode(), "a.rtf", LIMITS)
+    assert shown(found) == [(P, "We meet on Tuesday at two")]
+
+
 async def test_text_boxes_of_rtf() -> None:
     box = (
         r"{\shp{\*\shpinst\shpleft0{\sp{\sn shapeType}{\sv 202}}{\shptxt \pard in a box\par}}"
