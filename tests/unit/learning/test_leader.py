@@ -63,9 +63,10 @@ class FakeEffects:
 class Owner:
     """One process that may be the owner."""
 
-    def __init__(self, clock: FakeClock, leases: InMemoryLeaseStore) -> None:
+    def __init__(self, clock: FakeClock, leases: InMemoryLeaseStore, **changed: float) -> None:
         self.promotion, self.outbox = FakePromotion(), FakeEffects()
-        runtime = bootstrap.runtime_of(load_settings(env={}), InMemoryMetrics(), clock)
+        settings = load_settings(env={}, overrides={"promotion": changed})
+        runtime = bootstrap.runtime_of(settings, InMemoryMetrics(), clock)
         promotion: Any = self.promotion
         effects: Any = self.outbox
         self.service = MaintenanceService(promotion, effects, leases, runtime=runtime)
@@ -202,8 +203,7 @@ async def test_a_cycle_that_failed_is_tried_again_soon(owner: Owner) -> None:
 async def test_a_task_that_takes_longer_than_the_lease_has_one_owner(
     clock: FakeClock, leases: InMemoryLeaseStore
 ) -> None:
-    owner, other = Owner(clock, leases), Owner(clock, leases)
-    owner.service.runtime.settings.promotion.__dict__["lease_s"] = 1.2
+    owner, other = Owner(clock, leases, lease_s=1.2), Owner(clock, leases)
 
     async def backup() -> None:
         for _ in range(2):
