@@ -8,6 +8,9 @@ from rayapp.core.scope import WriteScope as WriteScope
 from rayapp.memory.item import Status
 from rayapp.memory.tiers import Tier
 
+# The last page that can be asked for: the stores hold no number of any size.
+LAST_PAGE = 1_000_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFilter:

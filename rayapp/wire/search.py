@@ -19,7 +19,7 @@ from rayapp.memory.item import Source, SourceType
 from rayapp.memory.requests import SortKey
 from rayapp.memory.rules.filtering import flag_names
 from rayapp.memory.rules.lifecycle import age, success_estimate
-from rayapp.memory.scope import ItemFilter
+from rayapp.memory.scope import LAST_PAGE, ItemFilter
 from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, tier_name
 from rayapp.search.requests import Hit, ScoreSummary, SearchAnswer, SearchQuery, SortMode
 from rayapp.text.language import Language
@@ -68,7 +68,7 @@ def _trim(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names))
 
 
-Page = Annotated[int, Field(ge=1, le=1_000_000)]
+Page = Annotated[int, Field(ge=1, le=LAST_PAGE)]
 CategorySlug = Annotated[str, Field(max_length=bases.MAX_ID_CHARS), AfterValidator(known_category)]
 CategoryNames = Annotated[tuple[CategorySlug, ...], Field(max_length=bases.MAX_FILTER_VALUES)]
 

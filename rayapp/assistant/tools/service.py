@@ -142,7 +142,10 @@ class ToolsService(ToolWrites):
         self, scope: WriteScope, call: ToolCall, args: definitions.GetContextInsights
     ) -> ToolAnswer:
         self._check_length(args.query)
-        asked = InsightsRequest(query=args.query, conversation_id=call.conversation_id)
+        # The context of this turn was made for the same question, which was not asked before.
+        asked = InsightsRequest(
+            query=args.query, conversation_id=call.conversation_id, message_id=call.turn_id
+        )
         found = await self._learned.insights(ReadScope(scope.user_id), asked)
         data = texts.insights_data(found, self.documents)
         return ToolAnswer(call.name, texts.insights_text(found, self.documents), data)

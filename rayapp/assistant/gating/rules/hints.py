@@ -8,7 +8,7 @@ from rayapp.graphs.rules.directives import Side
 from rayapp.graphs.rules.question import MAX_CONTEXT_CHARS
 from rayapp.memory.rules.instructions import own_words
 from rayapp.text.hebrew import STOP_WORDS
-from rayapp.text.normalize import normalize
+from rayapp.text.normalize import normalize, without_marks
 from rayapp.text.tokens import tokens
 
 # Questions of one message that are searched for one by one, and words that make one: "And why?"
@@ -57,7 +57,8 @@ def parts_of(message: str) -> tuple[str, ...]:
     between semicolons, or sentences that each ask. Empty: it is one."""
     if len(message) > LONGEST_SPLIT:
         return ()
-    said = own_words(message)
+    # Marks of direction stand before a number and behind a question mark in Hebrew texts.
+    said = without_marks(own_words(message))
     for found in (_numbered(said), _between_semicolons(said), _asking(said)):
         parts = [one for one in found if _says_enough(one)]
         if len(parts) > 1:

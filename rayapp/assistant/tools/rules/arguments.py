@@ -64,7 +64,8 @@ def _sentence(tool: type[Tool], error: ErrorDetails) -> str:
         return f"is missing; {tool.name} needs it"
     context = error["ctx"]
     if error["type"] == "too_long":
-        return f"has {context['actual_length']} characters; send at most {context['max_length']}"
+        noun = "characters" if isinstance(error["input"], str) else "entries"
+        return f"has {context['actual_length']} {noun}; send at most {context['max_length']}"
     return str(context["error"])
 
 

@@ -59,16 +59,20 @@ def _calls(message: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _limited(content: Any, tokens: int, side: Side) -> Any:
-    """A text, or parts of which those with text share the tokens in their order."""
+    """A text, or parts of which those with text share the tokens in their order. After the one that
+    is cut the others with text go: a sentence for each would be longer than the result."""
     if isinstance(content, str):
         return cut_text(content, tokens, side)
     if not isinstance(content, list):
         return content
-    parts = []
+    parts, cut = [], False
     for part in content:
         text = part.get("text") if isinstance(part, dict) else None
         if isinstance(text, str):
+            if cut:
+                continue
             shown = cut_text(text, tokens, side)
+            cut = shown != text
             tokens = max(0, tokens - estimate_tokens(shown))
             part = {**part, "text": shown}
         parts.append(part)

@@ -15,21 +15,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from rayapp.memory.item import Outcome
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
+from rayapp.memory.scope import LAST_PAGE
 from rayapp.memory.tiers import CORE_TIERS, TIER_ALIASES, Tier, parse_tier, tier_name
 from rayapp.search.requests import SortMode
-from rayapp.text.normalize import find_forbidden, shows_nothing
+from rayapp.text.normalize import find_forbidden, shows_nothing, without_marks
 
 T = TypeVar("T")
 
 YES = frozenset({"true", "yes", "1", "on", "כן", "אמת"})
 NO = frozenset({"false", "no", "0", "off", "לא", "שקר"})
 OUTCOME_SYNONYMS = {
-    **dict.fromkeys(
-        ("success", "successful", "helped", "helpful", "good", "👍", "עבד", "הצליח", "עזר"),
-        "worked",
-    ),
-    **dict.fromkeys(("failure", "fail", "wrong", "bad", "👎", "נכשל", "שגוי"), "failed"),
-    **dict.fromkeys(("partly", "partially", "חלקי"), "partial"),
+    **dict.fromkeys(("success", "successful", "helped", "helpful", "good", "👍"), "worked"),
+    **dict.fromkeys(("עבד", "עבדה", "הצליח", "הצליחה", "הצלחה", "עזר", "עזרה"), "worked"),
+    **dict.fromkeys(("failure", "fail", "wrong", "bad", "👎"), "failed"),
+    **dict.fromkeys(("נכשל", "נכשלה", "כישלון", "שגוי", "שגויה"), "failed"),
+    **dict.fromkeys(("לא עבד", "לא עבדה", "לא עזר", "לא עזרה"), "failed"),
+    **dict.fromkeys(("partly", "partially", "חלקי", "חלקית"), "partial"),
     **dict.fromkeys(("unclear", "neutral", "➖", "לא ידוע"), "unknown"),
 }
 SORT_SYNONYMS = {
@@ -72,8 +73,8 @@ def read_count(value: Any) -> int:
 def read_page(value: Any) -> int:
     """The number of a page."""
     number = _number(value)
-    if number is None or not number.is_integer() or number < 1:
-        raise ValueError("must be the number of a page, from 1")
+    if number is None or not number.is_integer() or not 1 <= number <= LAST_PAGE:
+        raise ValueError(f"must be the number of a page, from 1 to {LAST_PAGE}")
     return int(number)
 
 
@@ -255,7 +256,8 @@ def _number(value: Any) -> float | None:
 
 def _word(value: Any, names: Iterable[str], synonyms: Mapping[str, str]) -> str:
     """One of a few names; `synonyms` are other words for them, in both languages."""
-    word = value.strip().lower() if isinstance(value, str) else ""
+    # Programs that write Hebrew put marks of direction around a word.
+    word = without_marks(value).strip().lower() if isinstance(value, str) else ""
     word = synonyms.get(word, word)
     if word not in list(names):
         raise ValueError(f"must be one of {', '.join(names)}")

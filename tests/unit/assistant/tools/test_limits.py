@@ -78,6 +78,18 @@ def test_parts_share_the_tokens_and_what_is_no_text_stays() -> None:
     assert estimate_tokens(long["text"]) <= 2_000
 
 
+def test_many_short_parts_share_the_tokens_as_well() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "x"}}
+    rows = [{"type": "text", "text": f"row {number} of the table"} for number in range(2_000)]
+    (result,) = limited_results([a_result([*rows, picture])], TABLE, "en")
+    *shown, last = result["content"]
+    assert last == picture
+    texts = [part["text"] for part in shown]
+    assert [CUT["en"] in text for text in texts] == [False] * (len(texts) - 1) + [True]
+    note = estimate_tokens(texts[-1])
+    assert 1_900 < sum(map(estimate_tokens, texts)) <= 2_000 + note
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -471,6 +472,19 @@ async def test_insights_say_what_helped(desk: Desk) -> None:
     found = await desk.call("get_context_insights", message="Where does Dana live in Haifa?")
     assert "m-1" in found.text
     assert found.data["known_solution"] or found.data["relevant_patterns"]
+
+
+async def test_the_question_of_this_turn_was_not_asked_before(desk: Desk) -> None:
+    """The context of the turn leaves a receipt with the same question."""
+    asked = ContextRequest(query="Where does Dana live?", conversation_id="conv-1")
+    context = desk.harness.services.context
+    await context.prefetch(ReadScope("dana"), replace(asked, message_id=desk.turn))
+    desk.harness.clock.advance(60)
+    now = await desk.call("get_context_insights", query=asked.query)
+    assert (now.data["repeated_question"], now.data["topic_continuity"]) == (None, [])
+    desk.turn = "turn-2"
+    later = await desk.call("get_context_insights", query=asked.query)
+    assert later.data["repeated_question"] == asked.query
 
 
 async def test_unknown_tools_and_missing_scopes_are_refused(desk: Desk) -> None:

@@ -116,6 +116,12 @@ def test_no_document_is_asked_for(message: str) -> None:
         ),
         ("איפה דנה עובדת? מה הקוד של השער?", ("איפה דנה עובדת?", "מה הקוד של השער?")),
         ("1. איפה דנה עובדת 2. מה הקוד של השער", ("איפה דנה עובדת", "מה הקוד של השער")),
+        # With the marks of direction that Hebrew editors write.
+        ("איפה דנה עובדת?\u200f מה הקוד של השער?\u200f", ("איפה דנה עובדת?", "מה הקוד של השער?")),
+        (
+            "\u200f1. איפה דנה עובדת\n\u200f2. מה הקוד של השער",
+            ("איפה דנה עובדת", "מה הקוד של השער"),
+        ),
     ],
 )
 def test_several_questions(message: str, parts: tuple[str, ...]) -> None:

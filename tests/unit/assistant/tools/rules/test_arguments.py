@@ -15,6 +15,7 @@ from rayapp.assistant.tools.rules.definitions import (
     GetContextInsights,
     RecordResponse,
     ScoreMemories,
+    SearchBooks,
     SearchMemory,
     Tool,
     UpdateMemory,
@@ -119,10 +120,23 @@ def test_yes_has_many_words(value: Any) -> None:
 @pytest.mark.parametrize(
     ("word", "outcome"),
     [("worked", "worked"), ("👍", "worked"), ("עבד", "worked"), ("Failed", "failed"),
-     ("נכשל", "failed"), ("partially", "partial"), ("חלקי", "partial"), ("➖", "unknown")],
+     ("נכשל", "failed"), ("partially", "partial"), ("חלקי", "partial"), ("➖", "unknown"),
+     ("הצליחה", "worked"), ("עבדה", "worked"), ("נכשלה", "failed"), ("לא עבד", "failed"),
+     ("חלקית", "partial"), ("\u200fעבד\u200f", "worked")],
 )  # fmt: skip
 def test_outcomes_have_words_in_both_languages(word: str, outcome: str) -> None:
     assert read(RecordResponse, key_takeaway="tea", outcome=word).outcome == outcome
+
+
+@pytest.mark.parametrize("page", [10**30, 1e30, 1_000_001, 0, 1.5])
+def test_a_page_that_no_store_can_hold_is_refused(page: float) -> None:
+    """MongoDB takes no number of more than 8 bytes."""
+    assert refusal(SearchBooks, {"query": "tea", "page_from": page}).details["field"] == "page_from"
+
+
+def test_too_many_titles_are_counted_as_entries() -> None:
+    error = refusal(SearchBooks, {"query": "tea", "titles": [f"t{n}" for n in range(99)]})
+    assert error.message == "titles: has 99 entries; send at most 64."
 
 
 @pytest.mark.parametrize("value", ["working", "not good", 1, ["worked"]])
