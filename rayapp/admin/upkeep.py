@@ -22,6 +22,7 @@ from rayapp.index.rules.points import collections_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.memory.user_data import UserDataService
+from rayapp.portability.files import ArchiveFiles
 from rayapp.portability.rules.collections import ITEMS, KEPT_IN_RESET, LEGACY_BANK
 
 # Free bytes below which a file is not worth compacting: the server itself gives up below 10 %.
@@ -50,6 +51,7 @@ class UpkeepService:
     moving: LegacyMove
     sanitizing: Sanitizing
     holds: LegalHolds
+    files: ArchiveFiles
     _: KW_ONLY
     runtime: Runtime
 
@@ -115,6 +117,8 @@ class UpkeepService:
             memories += deleted
             if kept:
                 break
+            # As in an erasure: an archive that is kept holds all that just went.
+            await self.files.erase(user.user_id)
             rows += await self.stores.housekeeping.forget_rows(user.user_id)
             users += 1
         return replace(
@@ -165,11 +169,13 @@ class UpkeepService:
         holds of memories that are gone: an indexer may have written while they went. Last the
         collections that a rollback could bring back, with texts of memories that are gone.
 
-        Collections are emptied, not dropped: indexes stay, and running processes go on.
+        Collections are emptied, not dropped: indexes stay, and running processes go on. Archives
+        that are kept of users go first: each would bring its user back.
         """
         await self.holds.check_nobody()
         await self._refuse_while_jobs_run()
         await self._refuse_without_index()
+        await self.files.erase_all()
         until = self.runtime.clock.monotonic() + self.runtime.budget_s
         removed: dict[str, int] = {ITEMS: 0}
         removed[ITEMS], points, ended = await self._remove_items(until)

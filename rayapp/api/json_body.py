@@ -40,6 +40,8 @@ def decode_json(body: bytes) -> Any:
         reason = str(error)
     try:
         return json.loads(body.decode("utf-8"))
+    except UnicodeDecodeError:  # orjson says what it would say of half a character
+        raise _malformed("The body is not UTF-8; send JSON in UTF-8, not compressed.") from None
     except (ValueError, RecursionError):
         raise _malformed(f"The body is not valid JSON: {reason}.") from None
 

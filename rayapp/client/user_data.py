@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -256,7 +257,7 @@ def packed(path: Path, source: str) -> tuple[str, bytes]:
             if len(members) == len(found.infolist()):
                 return path.name, read_file(path)
             return path.name, _zipped((one, found.read(one)) for one in members)
-    except (zipfile.BadZipFile, RuntimeError, OSError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:
         raise InvalidInput(f"{path} cannot be read ({error}); export it again.") from None
 
 

@@ -716,5 +716,6 @@ class Container:
             ),
             Sanitizing(self.memories, stores.items, runtime=self.runtime),
             self.holds,
+            self.exports.files,
             runtime=self.runtime,
         )

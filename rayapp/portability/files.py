@@ -86,6 +86,11 @@ class ArchiveFiles:
         await asyncio.to_thread(shutil.rmtree, self._of(user_id), ignore_errors=True)
         return count
 
+    async def erase_all(self) -> None:
+        """Remove those of all users; backups of the whole store in the same folder stay."""
+        for name in (USERS, TENANTS):
+            await asyncio.to_thread(shutil.rmtree, self._folder / name, ignore_errors=True)
+
     async def erase_tenant(self, org_id: str) -> int:
         """Remove those of all its users; how many there were."""
         folder = self._of_tenant(org_id)

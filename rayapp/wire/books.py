@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from rayapp.documents.ports import MAX_TITLE_CHARS, Book, BookState
 from rayapp.documents.rules.order import index_of, joined
@@ -295,10 +295,14 @@ class ChunkView(bases.Answer):
     def from_item(cls, item: MemoryItem) -> Self:
         said: dict[str, Any] = {"section": "", "pages": None, "position": 0.0, "has_code": False}
         said |= {"token_count": 0, "overlap": 0, "previous": None, "next": None}
-        said |= item.source.book or {}
         index = index_of(item)
-        said |= {"chunk_id": str(index), "chunk_index": index}
-        return cls.model_validate(said | {"memory_id": item.memory_id, "text": item.text})
+        own = {"chunk_id": str(index), "chunk_index": index}
+        own |= {"memory_id": item.memory_id, "text": item.text}
+        try:
+            return cls.model_validate(said | (item.source.book or {}) | own)
+        except ValidationError:
+            # Whoever stores a memory under the id of a chunk may say anything of a book in it.
+            return cls.model_validate(said | own)
 
 
 class ChunksAnswer(bases.Success):

@@ -20,8 +20,8 @@ routes = router("upkeep")
 OPS, CLEANUP = "/api/memory/ops", "/api/memory/cleanup"
 RESET_WARNING = (
     "A reset removes all memories of all users, with their versions, outcomes and graphs, the "
-    "index with its older collections, and the old memory bank. It cannot be undone. API keys, "
-    "jobs and leases stay."
+    "index with its older collections, the old memory bank, and the archives that are kept of "
+    "users. It cannot be undone. API keys, jobs and leases stay."
 )
 MEGABYTE = 1 << 20
 

@@ -11,7 +11,7 @@ def joined(chunks: Iterable[MemoryItem]) -> str:
     parts: list[str] = []
     before = ""
     for item in chunks:
-        overlap = (item.source.book or {}).get("overlap", 0)
+        overlap = _overlap_of(item)
         repeated = item.text[:overlap].rstrip()
         repeats = repeated and before.rstrip().endswith(repeated)
         parts.append(item.text[overlap:].lstrip() if repeats else item.text)
@@ -48,6 +48,13 @@ def _key_of(item: MemoryItem) -> tuple[str, int] | None:
     if item.source.doc_id is None or not isinstance(index, int):
         return None
     return item.source.doc_id, index
+
+
+def _overlap_of(item: MemoryItem) -> int:
+    """Characters that a chunk repeats of the one before; 0 where the row, which a caller may have
+    stored under the id of a chunk, says no such number."""
+    overlap = (item.source.book or {}).get("overlap")
+    return overlap if isinstance(overlap, int) and overlap > 0 else 0
 
 
 def is_shown(item: MemoryItem) -> bool:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.core.ids import MEMORY_ID_PATTERN, org_of, owner_id, user_of
+from rayapp.learning.records import OutcomeEvent
 from rayapp.memory.item import MemoryItem, Status, point_id_of
 from rayapp.memory.rules.creation import TextLimits, check_labels, check_text, check_validity
 from rayapp.memory.tiers import TIER_POLICY, Tier
@@ -38,6 +39,10 @@ MAX_DEPTH = 32
 # Unpacked bytes for each packed one: text of people gets to 20, a bomb to 1,000.
 MAX_RATIO = 200
 INT64 = 1 << 63
+# Outcomes move the end of a memory: it must not leave the years that a driver reads, for then a
+# list with its row cannot be read. No outcome moves it a hundred years.
+FIRST_END, LAST_END = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+MOST_MOVED_MS = 100 * 366 * 86_400_000
 _SHA256 = r"^[0-9a-f]{64}$"
 
 
@@ -238,6 +243,10 @@ class RowCheck:
             self.filled.add(collection.name)
         if isinstance(found, MemoryItem):
             self._item(found)
+        if isinstance(found, OutcomeEvent):
+            moved = (abs(one.lifetime_moved_ms or 0) for one in found.applied)
+            if max(moved, default=0) > MOST_MOVED_MS:
+                raise ValueError("moved a lifetime further than any outcome does")
         return row
 
     def _item(self, item: MemoryItem) -> None:
@@ -251,6 +260,8 @@ class RowCheck:
             raise ValueError("is no memory that a user keeps")
         if item.content_hash != content_hash(item.text):
             raise ValueError("has a content_hash that is not that of its text")
+        if item.expires_at is not None and not FIRST_END <= item.expires_at <= LAST_END:
+            raise ValueError("has an expires_at outside of the years 1970 to 8999; null is never")
         quality = item.quality
         shares = (quality.importance, quality.confidence, item.trust, item.stats.score)
         if not all(0.0 <= one <= 1.0 for one in shares):
@@ -296,6 +307,10 @@ def _shaped(collection: Collection, row: Row, user_id: str) -> tuple[Any, bool]:
             filled = _fill(
                 row, {name: made[name] for name in made if name not in collection.renewed}
             )
+        for name in collection.also.keys() & row.keys():
+            other: Any = collection.also[name]
+            own = {one: row[one] for one in _shape_names(other) & row.keys()}
+            _adapter(other).validate_python(own | {"user_id": user_id})
         for name, given in collection.extra.items():
             if name in row:
                 extra = _adapter(given)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
-from rayapp.assistant.ports import KeptTurn, OwnWindow, Session, TitledBy
+from rayapp.assistant.ports import Conversation, KeptTurn, OwnWindow, Session, TitledBy
 from rayapp.documents.ports import Book
 from rayapp.graphs import records as graphs
 from rayapp.learning.records import OutcomeEvent, Withdrawn
@@ -51,11 +51,19 @@ class Erasing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredContribution:
-    """What a memory added to the content graph, as its row keeps it."""
+class StoredConcept:
+    key: str
+    label: str
+    type: str
 
-    concepts: tuple[dict[str, str], ...] = ()
-    quality: float = 0.0
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredContribution:
+    """What a memory added to the content graph, as its row keeps it. What is read of it later must
+    be there: it could be taken back from no graph."""
+
+    concepts: tuple[StoredConcept, ...]
+    quality: float
     refused_nodes: tuple[str, ...] = ()
     refused_edges: tuple[tuple[str, str], ...] = ()
 
@@ -110,6 +118,7 @@ class Collection:
         kind: what of an export it belongs to; None = it is not exported, and `why` says so.
         key: fields that name a row among those of its user.
         row: the shape of a row; `extra`: fields that rows have beside it, with their shapes.
+        also: shapes that a row has too once it has this field.
         renewed: fields that an export leaves out, because an import makes them anew.
         restarted: times that an export holds and an import sets to its own: work is due then.
         schema: of its rows, as they stand in an archive; raised when older rows must be changed.
@@ -126,6 +135,7 @@ class Collection:
     _: KW_ONLY
     owner: Owner = Owner.USER
     extra: Mapping[str, Any] = field(default_factory=dict)
+    also: Mapping[str, type[Any]] = field(default_factory=dict)
     renewed: frozenset[str] = frozenset()
     restarted: frozenset[str] = frozenset()
     schema: int = 1
@@ -210,6 +220,7 @@ COLLECTIONS: tuple[Collection, ...] = (
             "bullets": tuple[str, ...],
             "summed": int,
         },
+        also={"last_at": Conversation},
     ),
     Collection(
         "turns",

@@ -186,6 +186,8 @@ class InMemoryUserArchive:
 
         def to_doc(key: Any, row: Session) -> Row:
             found = to_row(kept[key]) if key in kept else {}
+            # Turns are counted in the session: the conversation here has no number of its own.
+            found.pop("exchanges", None)
             return to_row(row) | {name: one for name, one in found.items() if one is not None}
 
         def of_doc(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:

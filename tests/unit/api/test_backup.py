@@ -71,12 +71,14 @@ async def test_a_file_comes_back_through_an_upload(world: ArchiveWorld) -> None:
         assert (would["dryRun"], would["stats"]["memoriesImported"]) == (True, 0)
         wrong = await http.post(f"{B}/upload", files={"file": ("a.zip", b"PK" + data[9:])})
         assert (wrong.status_code, wrong.json()["code"]) == (422, "bad_archive")
+        listed = await ask(http, "GET", "/api/memory/conversations")
     async with world.http("noa") as http:
         other = await http.post(f"{B}/upload", files={"file": ("a.zip", data)})
         assert other.json()["code"] == "other_user_archive"
         form = {"mapUser": "true"}
         mapped = await http.post(f"{B}/upload", files={"file": ("a.zip", data)}, data=form)
         assert mapped.json()["stats"]["memoriesImported"] == would["stats"]["memoriesSkipped"]
+        assert await ask(http, "GET", "/api/memory/conversations") == listed
 
 
 async def test_a_restore_keeps_what_was_there_before(world: ArchiveWorld) -> None:

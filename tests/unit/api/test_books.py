@@ -133,6 +133,20 @@ async def test_a_document_is_read_searched_and_quoted(api: httpx.AsyncClient, bo
     assert (await api.get(f"{UPLOAD}/search", params=nothing)).json()["results"] == []
 
 
+async def test_a_memory_that_takes_the_place_of_a_passage_breaks_no_answer(
+    api: httpx.AsyncClient, books: None
+) -> None:
+    place = (await api.get(f"{BOOKS}/{BOOK_ID}")).json()["book"]["processing_stats"]["total_chunks"]
+    said = {"chunk_index": place, "overlap": "x", "next": "y", "pages": 7}
+    own = {"type": "document", "doc_id": BOOK_ID, "chunk_id": str(place), "book": said}
+    body = {"text": "A line of mine", "tier": "books", "memory_id": f"{BOOK_ID}:{place}"}
+    assert (await api.post("/api/memory/store", json=body | {"source": own})).status_code == 201
+    for path in ("", f"/chunks/{place}/surrounding"):
+        assert (await api.get(f"{BOOKS}/{BOOK_ID}{path}")).status_code == 200, path
+    asked = {"query": "a line of mine in the garden"}
+    assert (await api.post("/api/memory/tools/search_books", json=asked)).status_code == 200
+
+
 async def test_a_document_is_recognised(api: httpx.AsyncClient, books: None) -> None:
     sha = sha256_of(GARDEN.encode())
     for answer in (

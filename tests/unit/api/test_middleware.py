@@ -1,6 +1,7 @@
 """Request ids, limits, disconnects, and answers when something breaks."""
 
 import asyncio
+import gzip
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -38,6 +39,14 @@ async def test_another_request_id_is_replaced(api: httpx.AsyncClient, given: str
     response = await api.get("/api/memory/stats", headers=headers)
     assert response.headers["X-Request-Id"] != given
     assert len(response.headers["X-Request-Id"]) == 32
+
+
+async def test_a_body_that_is_not_utf_8_is_refused_as_such(api: httpx.AsyncClient) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    for body in (gzip.compress(b'{"text": "tea"}'), '{"text": "caf\u00e9"}'.encode("latin-1")):
+        answer = await api.post(STORE, content=body, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (400, "malformed_json")
+        assert "not UTF-8" in answer.json()["error"]
 
 
 async def test_errors_carry_the_request_id_too(api: httpx.AsyncClient) -> None:

@@ -9,6 +9,7 @@ import pytest
 from rayapp.bulk.model import JobState
 from rayapp.core.errors import IndexDown
 from rayapp.index.rules.points import collection_name
+from rayapp.memory.scope import ReadScope
 from tests.support.harness import Harness
 from tests.support.index_points import SCHEMA, index_point
 from tests.support.jobs import a_job
@@ -49,6 +50,16 @@ async def test_a_reset_takes_the_data_of_all_users_and_their_points(
     assert (await world.index.health()).points == 0
     assert (await api.get("/api/memory/personality")).json()["template_id"] == "default"
     assert await stored(api, "tea")
+
+
+async def test_a_reset_takes_the_archives_that_are_kept_of_users(
+    api: httpx.AsyncClient, world: Harness
+) -> None:
+    for user_id in ("admin", "acme/noa"):
+        await world.container.exports.safety(ReadScope(user_id))
+    await asked(api, "POST", f"{OPS}/reset", {"confirm": "DELETE"})
+    for user_id in ("admin", "acme/noa"):
+        assert await world.container.exports.kept(ReadScope(user_id)) == []
 
 
 async def test_a_reset_takes_what_a_rollback_could_bring_back(

@@ -99,6 +99,17 @@ async def test_a_session_that_has_a_key_is_somebody(api: httpx.AsyncClient, worl
     assert (await asked(api, "GET", CLEANUP))["stats"]["orphaned_users"] == 0
 
 
+async def test_a_cleanup_takes_the_archives_that_are_kept(
+    api: httpx.AsyncClient, world: Harness
+) -> None:
+    for user_id in (SESSION, "dana"):
+        await a_session(world, user_id, days=40)
+        await world.container.exports.safety(ReadScope(user_id))
+    await asked(api, "POST", CLEANUP, {"dryRun": False, "confirm": "DELETE"})
+    kept = [await world.container.exports.kept(ReadScope(one)) for one in (SESSION, "dana")]
+    assert [len(one) for one in kept] == [0, 1]
+
+
 async def test_the_quiet_time_can_be_chosen(api: httpx.AsyncClient, world: Harness) -> None:
     await a_session(world, SESSION, days=5)
     stats = (await asked(api, "GET", f"{CLEANUP}?quiet_days=3"))["stats"]

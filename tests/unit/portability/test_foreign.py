@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rayapp.client.user_data import packed
+from rayapp.core.errors import InvalidInput
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.portability.foreign import READERS, ForeignReport
@@ -341,6 +342,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "declared": ("chatgpt", lambda: declared(4_000_000_000), "too much"),
     "long entry": ("chatgpt", long_entry, "more than 1 MB"),
     "none of it": ("chatgpt", lambda: made.zipped({"a.json": "[]", "b.json": "[]"}), "no conv"),
+    "no facts": ("mem0", lambda: made.zipped({"a.png": "x"}), "no .json"),
     "no notes": ("markdown", lambda: made.zipped({"a.png": "x"}), "no .md"),
     "no backup": ("roampal", made.markdown, "no backup of Roampal"),
     "no database": ("roampal", lambda: made.roampal(b"SQLite format 3\0" + b"x" * 900), "be read"),
@@ -456,6 +458,17 @@ def test_of_a_zip_only_what_is_read_is_sent(tmp_path: Path) -> None:
     _, data = packed(path, "chatgpt")
     assert zipfile.ZipFile(io.BytesIO(data)).namelist() == ["conversations.json", "user.json"]
     assert read("chatgpt", data)
+
+
+def test_a_zip_that_was_changed_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    data = bytearray(made.zipped({"conversations.json": "[]" + " " * 999, "photo.png": "x"}))
+    at = zipfile.ZipFile(io.BytesIO(data)).getinfo("conversations.json").header_offset
+    start = at + 30 + len("conversations.json")
+    data[start : start + 6] = b"\xff" * 6
+    path = tmp_path / "export.zip"
+    path.write_bytes(data)
+    with pytest.raises(InvalidInput, match="export it again"):
+        packed(path, "chatgpt")
 
 
 def test_a_folder_is_sent_as_a_zip(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,20 @@ from typing import Any
 import pytest
 
 from rayapp.core.errors import RayappError
+from rayapp.learning.rules.outcomes import applied_to
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import WriteScope
 from rayapp.portability.archive import open_zip
 from rayapp.portability.ports import ImportRequest
 from rayapp.portability.rules.archive import FORMAT, MANIFEST, SUFFIX, BadArchive, of_line, to_line
+from rayapp.portability.rules.collections import OUTCOMES
 from rayapp.portability.rules.kinds import Merge
 from rayapp.storage.mongo import convert
+from rayapp.storage.mongo.rows import to_row
 from tests.support.archive_world import ArchiveWorld, ask, settings_in
 from tests.support.builders import an_item
 from tests.support.harness import Harness
+from tests.support.outcome_contract import an_event
 
 USER = "dana-7f"
 ITEMS = "memory_items"
@@ -103,6 +108,25 @@ def broken(data: bytes) -> bytes:
     return data[:at] + bytes(8) + data[at + 8 :]
 
 
+AT = datetime(2026, 5, 1, tzinfo=UTC)
+# It was kept, but has no title.
+A_CONVERSATION = {
+    "conversation_id": "c-1",
+    "created_at": AT,
+    "updated_at": AT,
+    "last_at": AT,
+    "titled_by": "words",
+}
+
+
+def an_outcome(moved_ms: int) -> dict[str, Any]:
+    event = an_event("m-1", user_id=USER)
+    applied = applied_to(an_item(user_id=USER, memory_id="m-1"), event)
+    row = to_row(replace(event, applied=(replace(applied, lifetime_moved_ms=moved_ms),)))
+    del row["user_id"]
+    return row
+
+
 DEEP = b'{"memory_id":' + b"[" * 60 + b"]" * 60 + b"}"
 HOSTILE: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "is no zip"),
@@ -154,6 +178,14 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "missing": (an_archive({ITEMS: [{"memory_id": "m-1"}]}), "wrong value"),
     "tier": (row_with(tier="nonsense"), "wrong value in tier"),
     "trust": (row_with(trust=7.0), "between 0 and 1"),
+    "contribution": (row_with(contribution={"quality": 0.5}), "wrong value"),
+    "concept": (
+        row_with(contribution={"quality": 0.5, "concepts": [{"key": "tea", "label": "tea"}]}),
+        "wrong value",
+    ),
+    "conversation": (an_archive({"sessions": [A_CONVERSATION]}), "wrong value in title"),
+    "endless": (row_with(expires_at=datetime(9999, 12, 31, tzinfo=UTC)), "null is never"),
+    "lifetime": (an_archive({OUTCOMES: [an_outcome(2**62)]}), "moved a lifetime"),
     "broken": (broken(an_archive({ITEMS: [a_row(memory_id=f"m-{n}") for n in range(20)]})), "."),
 }
 

@@ -26,7 +26,10 @@ TEXTS = ("memory", "text", "content", "data")
 
 def read(files: Files) -> Iterator[Found]:
     """Facts about a person, each a memory of the bank."""
-    for name in files.named("*.json"):
+    names = list(files.named("*.json"))
+    if not names:
+        raise BadArchive("There is no .json file in it; send what `get_all` or an export answers.")
+    for name in names:
         found = files.json(name)
         yield from _file(found, name)
 

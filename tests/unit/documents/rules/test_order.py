@@ -40,3 +40,9 @@ def test_what_a_chunk_repeats_is_left_out_where_it_does() -> None:
     assert joined([first, second]) == "One. Two.\n\nThree."
     edited = chunk("a", 0, "One. Else.")
     assert joined([edited, second]) == "One. Else.\n\nTwo. Three."
+
+
+@pytest.mark.parametrize("overlap", ["5", -3, 1.5, None, [5]])
+def test_a_chunk_that_says_no_number_repeats_nothing(overlap: Any) -> None:
+    first, second = chunk("a", 0, "One. Two."), chunk("a", 1, "Two. Three.", overlap=overlap)
+    assert joined([first, second]) == "One. Two.\n\nTwo. Three."
