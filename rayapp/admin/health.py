@@ -11,6 +11,7 @@ from rayapp.bulk.ports import LeaseStore
 from rayapp.core.breaker import Breaker, BreakerSnapshot, BreakerState, worst_by_name
 from rayapp.core.disk_space import DiskReport, DiskState
 from rayapp.core.errors import RayappError
+from rayapp.core.metrics import Series
 from rayapp.core.runtime import BreakerOwner, Clock, Runtime
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.consistency.service import last_report
@@ -29,7 +30,18 @@ OLD_PENDING_S = 60.0
 # took they live at least: a million memories take ten seconds.
 COUNTS_S, COUNTS_REST = 15.0, 20
 # Names of the client contract, in milliseconds, and what they are called here.
-CONTRACT_LATENCIES = {"prefetch": "prefetch_latency_s", "embed": "embed_latency_s"}
+CONTRACT_LATENCIES = {
+    "search": ("http_latency_s", ("route", "/api/memory/search")),
+    "store": ("http_latency_s", ("route", "/api/memory/store")),
+    "embed": ("embed_latency_s",),
+    "prefetch": ("prefetch_latency_s",),
+}
+# Meaning and words are one read of the index here, so both names say how long that takes.
+CONTRACT_STAGES = {
+    "qdrant_query": ("stage_latency_s", ("stage", "index")),
+    "bm25_query": ("stage_latency_s", ("stage", "index")),
+    "rerank": ("stage_latency_s", ("stage", "rerank")),
+}
 # Failed items shown in diagnostics.
 FAILURE_SAMPLE = 10
 
@@ -206,20 +218,23 @@ class HealthService:
             "degraded": [c.name for c in components if not c.healthy],
         }
         if metrics:
-            body["metrics"] = self.metrics()
+            body["metrics"] = self.metrics(breakers)
         body["diagnostics_ms"] = round((self.runtime.clock.monotonic() - begun) * 1000, 3)
         return body
 
-    def metrics(self) -> dict[str, Any]:
-        """What this process counted and measured since it started."""
+    def metrics(self, breakers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """What this process counted and measured since it started. `rates`: per second."""
+        kept, up_s = self.runtime.metrics, self.runtime.clock.monotonic() - self._started
+        operations = _by_label(kept.counters)
         return {
             "timestamp": self.runtime.clock.now().isoformat(),
-            "uptime_ms": round((self.runtime.clock.monotonic() - self._started) * 1000),
+            "uptime_ms": round(up_s * 1000),
             "latencies": self._latencies(),
-            "operations": {
-                name + "".join(f"[{k}={v}]" for k, v in labels): value
-                for (name, labels), value in self.runtime.metrics.counters.items()
-            },
+            "operations": operations,
+            "rates": {name: round(n / up_s, 4) for name, n in operations.items()} if up_s else {},
+            "circuitBreakers": breakers,
+            "queues": _by_label(kept.gauges),
+            "hitRate": kept.cache_hit_rate(),
         }
 
     async def _learning(self) -> dict[str, Any]:
@@ -291,14 +306,28 @@ class HealthService:
             details=details,
         )
 
-    def _latencies(self) -> dict[str, dict[str, float]]:
+    def _latencies(self) -> dict[str, Any]:
         """By the names of the metrics, in their units; then by those of the client contract."""
-        samples = {name: kept for name, kept in self.runtime.metrics.samples.items() if kept}
-        found = {name: _spread(kept) for name, kept in samples.items()}
-        for name, ours in CONTRACT_LATENCIES.items():
-            if ours in samples:
-                found[name] = _spread([seconds * 1000 for seconds in samples[ours]])
-        return found
+        kept = self.runtime.metrics
+        names = dict.fromkeys(name for name, _ in kept.samples)
+        found: dict[str, Any] = {name: _spread(kept.samples_of(name)) for name in names}
+        stages = self._named(CONTRACT_STAGES)
+        return found | self._named(CONTRACT_LATENCIES) | {"searchStages": stages}
+
+    def _named(self, names: Mapping[str, tuple[Any, ...]]) -> dict[str, dict[str, float]]:
+        """In milliseconds; all zeros before anything was measured."""
+        kept = self.runtime.metrics.samples
+        return {
+            name: _spread([seconds * 1000 for seconds in kept.get((ours, tuple(labels)), ())])
+            for name, (ours, *labels) in names.items()
+        }
+
+
+def _by_label(counted: Mapping[Series, float]) -> dict[str, float]:
+    return {
+        name + "".join(f"[{k}={v}]" for k, v in labels): value
+        for (name, labels), value in counted.items()
+    }
 
 
 def _breaker_row(shots: Sequence[BreakerSnapshot]) -> dict[str, Any]:
@@ -370,6 +399,8 @@ def _tier_row(count: TierCount) -> dict[str, Any]:
 
 def _spread(samples: Sequence[float]) -> dict[str, float]:
     ordered = sorted(samples)
+    if not ordered:
+        return dict.fromkeys(("count", "min", "max", "avg", "p50", "p90", "p99"), 0)
 
     def at(share: float) -> float:
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

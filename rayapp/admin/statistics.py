@@ -34,7 +34,7 @@ class StatisticsService:
         return Rates(
             promotion=await self._moved(scope, PROMOTED, active, window),
             demotion=await self._moved(scope, DEMOTED, active, window),
-            cache_hit=self._cache_hits(),
+            cache_hit=self._metrics.cache_hit_rate(),
         )
 
     async def _moved(
@@ -46,14 +46,6 @@ class StatisticsService:
         since = self._clock.now() - window
         events = await self._events.recent(scope, kind, MAX_MOVES)
         return min(1.0, sum(event.at >= since for event in events) / active)
-
-    def _cache_hits(self) -> float | None:
-        counted = {"embed_cache_hits": 0.0, "embed_cache_misses": 0.0}
-        for (name, _), value in self._metrics.counters.items():
-            if name in counted:
-                counted[name] += value
-        asked = sum(counted.values())
-        return counted["embed_cache_hits"] / asked if asked else None
 
     async def growth(self, scope: ReadScope, days: int) -> list[GrowthDay]:
         """One row per UTC day, gaps filled, oldest first."""

@@ -93,13 +93,30 @@ def metric(name: str, kind: Kind, labels: tuple[str, ...]) -> Metric:
     return found
 
 
+# A metric and its labels with their values, in order.
+Series = tuple[str, tuple[tuple[str, str], ...]]
+
+
 class InMemoryMetrics:
     """Counts in process: the fake of tests and the source of the diagnostics snapshot."""
 
     def __init__(self) -> None:
-        self.counters: dict[tuple[str, tuple[tuple[str, str], ...]], float] = defaultdict(float)
-        self.gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
-        self.samples: dict[str, list[float]] = defaultdict(list)
+        self.counters: dict[Series, float] = defaultdict(float)
+        self.gauges: dict[Series, float] = {}
+        self.samples: dict[Series, list[float]] = defaultdict(list)
+
+    def samples_of(self, name: str) -> list[float]:
+        """Whatever the labels."""
+        return [value for (one, _), kept in self.samples.items() if one == name for value in kept]
+
+    def cache_hit_rate(self) -> float | None:
+        """Share of vectors that a cache had; None before any was asked for."""
+        counted = {"embed_cache_hits": 0.0, "embed_cache_misses": 0.0}
+        for (name, _), value in self.counters.items():
+            if name in counted:
+                counted[name] += value
+        asked = sum(counted.values())
+        return counted["embed_cache_hits"] / asked if asked else None
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         metric(name, "counter", tuple(labels))
@@ -107,7 +124,7 @@ class InMemoryMetrics:
 
     def observe(self, name: str, value: float, **labels: str) -> None:
         metric(name, "histogram", tuple(labels))
-        kept = self.samples[name]
+        kept = self.samples[name, tuple(sorted(labels.items()))]
         kept.append(value)
         if len(kept) > 2_000:  # the newest thousand are enough for a snapshot
             del kept[:1_000]

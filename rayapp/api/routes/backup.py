@@ -15,6 +15,7 @@ from rayapp.api.responses import JSON, file_form, merged, raises, raises_code
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.books import form_of
 from rayapp.core.errors import InvalidInput, NotFound, Overloaded, TooLarge
+from rayapp.core.settings.model import CompatSettings
 from rayapp.portability.archive import Archive, of_payload, open_zip
 from rayapp.portability.ports import ExportRequest, ImportRequest, KeptArchive, RowsWanted
 from rayapp.portability.rules.kinds import Merge, Origin
@@ -100,7 +101,7 @@ async def import_(call: CurrentCall, body: wire.ImportBody) -> wire.ImportAnswer
     """An export as JSON, or one that is kept, by its name; files go to
     `POST /api/memory/backup/upload`. It is checked as a whole before anything is written. Ids stay,
     memories are indexed anew. A repeat changes nothing, or goes on where one was cut short."""
-    await _check_replaced(call, body)
+    await _check_replaced(call, body, unasked=call.services.settings.compat)
     with _archive(call, body) as found:
         report = await call.services.imports.run(call.writes, found, _asked(body))
     return wire.ImportAnswer.from_report(report, dry_run=body.dryRun)
@@ -160,11 +161,19 @@ def _asked(body: wire.ImportBody | wire.UploadedImport) -> ImportRequest:
     )
 
 
-async def _check_replaced(call: Call, body: wire.ImportBody | wire.UploadedImport) -> None:
-    """Raises InvalidInput: what is there would go first, and the word is missing; Conflict: an
-    operator holds it."""
+async def _check_replaced(
+    call: Call,
+    body: wire.ImportBody | wire.UploadedImport,
+    *,
+    unasked: CompatSettings | None = None,
+) -> None:
+    """`unasked`: of the route of the first client, which sends no word.
+
+    Raises InvalidInput: what is there would go first, and the word is missing; Conflict: an
+    operator holds it.
+    """
     if _asked(body).merge is Merge.REPLACE and not body.dryRun:
-        check_confirmed(body.confirm, "What is here of these kinds goes first")
+        check_confirmed(body.confirm, "What is here of these kinds goes first", unasked=unasked)
         await call.services.holds.check(call.who.user_id)
 
 

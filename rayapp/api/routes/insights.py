@@ -78,7 +78,8 @@ def overall(components: Sequence[Component]) -> Literal["healthy", "degraded", "
     },
 )
 async def health(call: CurrentCall, query: InQuery[wire.HealthQuery]) -> wire.HealthAnswer:
-    components = await call.services.health.components()
+    service = call.services.health
+    components = await service.components()
     well = sum(component.healthy for component in components)
     found = wire.HealthAnswer(
         status=overall(components),
@@ -87,7 +88,7 @@ async def health(call: CurrentCall, query: InQuery[wire.HealthQuery]) -> wire.He
         summary=wire.HealthSummary(
             total=len(components), healthy=well, unhealthy=len(components) - well
         ),
-        metrics=call.services.health.metrics() if query.full else None,
+        metrics=service.metrics(await service.breakers()) if query.full else None,
         check_duration_ms=call.built_ms,
     )
     call.status = 503 if found.status == "unhealthy" else 200

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.core.settings.model import Settings
+from rayapp.core.settings.model import CompatSettings, Settings
 from tests.support.archive_world import ArchiveWorld, ask, fill, settings_in
 from tests.support.harness import Harness
 
@@ -60,6 +60,28 @@ async def test_what_the_first_client_leaves_out_is_left_out(world: ArchiveWorld)
 async def test_a_wrong_wish_is_refused(world: ArchiveWorld, query: str) -> None:
     async with world.http() as http:
         assert (await http.get(f"{B}/export?{query}")).status_code == 422
+
+
+@pytest.mark.parametrize(("first_client", "status"), [(False, 400), (True, 200)])
+async def test_only_the_first_client_replaces_without_the_word(
+    tmp_path: Path, first_client: bool, status: int
+) -> None:
+    compat = CompatSettings(first_client=first_client)
+    settings = settings_in(tmp_path).model_copy(update={"compat": compat})
+    world = ArchiveWorld(Harness.ready(settings).container)
+    await fill(world)
+    async with world.http() as http:
+        wanted = {"payload": await taken(http), "mergeStrategy": "replace"}
+        newer = {"text": "Stored after the export", "tier": "history"}
+        later = (await ask(http, "POST", "/api/memory/store", newer))["memory_id"]
+        answer = await http.post(f"{B}/import", json=wanted)
+        assert answer.status_code == status
+        is_there = (await http.get(f"/api/memory/items/{later}")).status_code == 200
+        assert is_there is not first_client
+        # Our own route for files asks everybody.
+        data = (await http.get(f"{B}/export?format=zip")).content
+        form = {"files": {"file": ("a.zip", data)}, "data": {"mergeStrategy": "replace"}}
+        assert (await http.post(f"{B}/upload", **form)).json()["code"] == "confirm_needed"
 
 
 async def test_a_file_comes_back_through_an_upload(world: ArchiveWorld) -> None:

@@ -260,4 +260,4 @@ async def test_requests_are_measured_by_template(api: httpx.AsyncClient, world: 
     await api.get("/api/memory/items/b")
     labels = (("route", "/api/memory/items/{memory_id}"), ("status", "404"))
     assert world.metrics.counters["http_requests", labels] == 2
-    assert len(world.metrics.samples["http_latency_s"]) == 2
+    assert len(world.metrics.samples_of("http_latency_s")) == 2

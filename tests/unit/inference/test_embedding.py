@@ -121,7 +121,7 @@ class TestBatches:
         bench = make(max_size=8)
         await asyncio.gather(*(bench.one(f"question {number}") for number in range(8)))
         assert [len(call) for call in bench.backend.calls] == [8]
-        assert bench.metrics.samples["embed_batch_size"] == [8]
+        assert bench.metrics.samples_of("embed_batch_size") == [8]
 
     async def test_a_model_that_gains_nothing_from_batches_does_not_wait(self, make: Make) -> None:
         bench = make(gathers=False, wait_s=0.1)
