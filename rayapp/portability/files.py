@@ -89,7 +89,9 @@ class ArchiveFiles:
     async def erase_all(self) -> None:
         """Remove those of all users; backups of the whole store in the same folder stay."""
         for name in (USERS, TENANTS):
-            await asyncio.to_thread(shutil.rmtree, self._folder / name, ignore_errors=True)
+            # What is in it: an operator may have put a link to another disk in its place.
+            for folder in await asyncio.to_thread(list, (self._folder / name).glob("*")):
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def erase_tenant(self, org_id: str) -> int:
         """Remove those of all its users; how many there were."""

@@ -308,7 +308,7 @@ class UserView:
     ) -> Hits:
         """Of those that fit, the memories of each tier whose scores are highest and above `floor`,
         best first over all tiers; ties by id."""
-        if not self._parts:
+        if not self._parts or not depths:
             return NO_HITS
         pairs = list(zip(self._parts, scores, strict=True))
         best = np.concatenate([part.of_item(values) for part, values in pairs])

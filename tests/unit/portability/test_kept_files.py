@@ -37,3 +37,17 @@ async def test_what_a_death_left_goes_and_what_is_written_stays(tmp_path: Path, 
         await files.cleanup("דנה", 1)
         await files.cleanup("noa", 1)  # who never kept one
     assert (left.exists(), written.exists(), whole.exists()) == (False, True, True)
+
+
+async def test_all_go_where_their_folder_is_a_link(tmp_path: Path) -> None:
+    """To another disk: what is in it goes, and the next archive is kept there again."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (tmp_path / "users").symlink_to(other)
+    files = ArchiveFiles(tmp_path)
+    await files.keep("dana", NAMES[0], chunks())
+    await files.erase_all()
+    assert await files.kept("dana") == []
+    assert not list(other.iterdir())
+    await files.keep("dana", NAMES[1], chunks())
+    assert len(await files.kept("dana")) == 1

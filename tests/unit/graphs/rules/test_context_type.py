@@ -6,6 +6,7 @@ from rayapp.graphs.rules.question import CONTEXT_TYPES, RULES, context_type_of
 
 CASES: dict[str, tuple[str, ...]] = {
     "docker": (
+        "my container keeps restarting",
         "docker build fails",
         "My Dockerfile is too large",
         "restart the container after the update",
@@ -21,6 +22,12 @@ CASES: dict[str, tuple[str, ...]] = {
         "מה חדש כשהpodman עולה",
     ),
     "debugging": (
+        "the server is not responding",
+        "the service keeps timing out",
+        "why does nginx return 502",
+        "it doesn’t work",
+        "האפליקציות נתקעות",
+        "המחשב שלי לא עובד",
         "there is an error in the login page",
         "the app crashed again",
         "read this stack trace",
@@ -69,6 +76,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "עמוד 12 למעלה",
     ),
     "coding_help": (
+        "how to parse JSON",
         "write a Python function that sorts names",
         "how do I refactor this",
         "explain async in JavaScript",
@@ -109,6 +117,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "אתה זוכר איך קוראים לכלב שלי",
         "תשכח מה שאמרתי על הרכב",
         "תשמור בזיכרון",
+        "תעדכני את הזיכרון",
         "מה יש בבנק הזיכרון",
     ),
     "general": (
@@ -127,6 +136,8 @@ CASES: dict[str, tuple[str, ...]] = {
         "אחותי גרה בחיפה",
         "זה לא נכון",
         "קורס בישול בתל אביב",
+        "אני לא עובדת ביום שישי",
+        "אנחנו לא עובדים בחגים",
         "המילה גםDocker",
         "המקודש מכולם",
         "דוקרנים בגינה",

@@ -158,3 +158,9 @@ def test_what_is_wanted_is_a_candidate_though_nothing_found_it() -> None:
     names = [an_item(memory_id=f"m-{n}").point_id for n in (0, 3, 9)]
     found = view.candidates(None, sparse({1: 1.0}), ItemFilter(), {Tier.WORKING: 1}, wanted=names)
     assert {one.item.memory_id: one.sparse_rank for one in found} == {"m-0": 1, "m-3": None}
+
+
+def test_no_tier_finds_nothing() -> None:
+    view = UserView([a_row(0, [([1, 0, 0, 0], {1: 1.0})])], DIMS)
+    asked = np.array([1, 0, 0, 0], np.float32)
+    assert not len(view.candidates(asked, sparse({1: 1.0}), ItemFilter(), {}))
