@@ -28,9 +28,9 @@ class Evidence:
 
     dense: float | None = None
     dense_rank: int | None = None
-    dense_passage: int = 0
     sparse: float | None = None
     sparse_rank: int | None = None
+    dense_passage: int = 0
     sparse_passage: int = 0
 
 
@@ -50,12 +50,12 @@ class Candidate:
     item: MemoryItem
     dense: float | None = None
     dense_rank: int | None = None
+    near_passage: int = 0
     sparse: float | None = None
     sparse_rank: int | None = None
+    word_passage: int = 0
     pending: float | None = None
     pending_rank: int | None = None
-    near_passage: int = 0
-    word_passage: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -146,6 +146,10 @@ class Boosts:
     action: float = 1.0
     solution: float = 1.0
 
+    @property
+    def factors(self) -> tuple[float, ...]:
+        return self.entity, self.document, self.action, self.solution
+
 
 NEUTRAL = Boosts()
 
@@ -324,7 +328,7 @@ def total_boost(cap: float, *factors: float) -> float:
     return min(cap, product)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scored:
     """What the scores of all candidates are made of, a row for each; see `ScoreSummary`."""
 
@@ -381,25 +385,25 @@ class Ranked:
         weights = weights_of(self.item)
         return ScoreSummary(
             final_score=self.final_score,
-            dense_similarity=candidate.dense,
-            text_similarity=float(fused.text[at]),
-            fused=float(scored.relevance[at]),
-            length_factor=float(fused.length[at]),
-            rrf_score=float(fused.rrf[at]),
             ce_score=self.ce_score,
-            vector_rank=candidate.dense_rank,
-            text_rank=candidate.sparse_rank,
-            pending_rank=candidate.pending_rank,
             ce_rank=self.ce_rank,
             quality=self.item.quality.quality_score,
             learned_score=learned_score(self.item),
-            evidence=float(scored.evidence[at]),
-            distance_boost=float(scored.distance[at]),
-            quality_boost=float(scored.quality[at]),
+            dense_similarity=candidate.dense,
+            vector_rank=candidate.dense_rank,
+            text_rank=candidate.sparse_rank,
+            pending_rank=candidate.pending_rank,
             entity_boost=boosts.entity,
             document_boost=boosts.document,
             action_boost=boosts.action,
             solution_boost=boosts.solution,
+            text_similarity=float(fused.text[at]),
+            rrf_score=float(fused.rrf[at]),
+            length_factor=float(fused.length[at]),
+            fused=float(scored.relevance[at]),
+            evidence=float(scored.evidence[at]),
+            distance_boost=float(scored.distance[at]),
+            quality_boost=float(scored.quality[at]),
             total_boost=float(scored.total[at]),
             weights={
                 "dense": float(fused.dense_weight[at]),
@@ -459,25 +463,8 @@ def _scored(
             boosts[at] = known = graphs.of(item, near)
             closer, better = distance_boost(near, item, recipe), quality_boost(item, recipe)
             distance[at], quality[at] = closer, better
-            total[at] = total_boost(
-                recipe.total_boost_cap,
-                closer,
-                better,
-                known.entity,
-                known.document,
-                known.action,
-                known.solution,
-            )
-    return Scored(
-        candidates=candidates,
-        fused=fused,
-        relevance=relevance,
-        evidence=evidence,
-        distance=distance,
-        quality=quality,
-        boosts=boosts,
-        total=total,
-    )
+            total[at] = total_boost(recipe.total_boost_cap, closer, better, *known.factors)
+    return Scored(candidates, fused, relevance, evidence, distance, quality, boosts, total)
 
 
 def with_rerank(
