@@ -35,21 +35,6 @@ class Owner(StrEnum):
     SERVICE = "service"
 
 
-class Erasing(StrEnum):
-    """What an erasure of a user does with a collection.
-
-    MEMORIES: each row becomes a tombstone, which the indexer takes away with the point. ROWS: its
-    rows of the user are deleted. POINTS: its rows of the user's points are. EXPIRES: rows that
-    name nobody and hold no text go by themselves. KEPT: nothing.
-    """
-
-    MEMORIES = "memories"
-    ROWS = "rows"
-    POINTS = "points"
-    EXPIRES = "expires"
-    KEPT = "kept"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredConcept:
     key: str
@@ -66,6 +51,21 @@ class StoredContribution:
     quality: float
     refused_nodes: tuple[str, ...] = ()
     refused_edges: tuple[tuple[str, str], ...] = ()
+
+
+class Erasing(StrEnum):
+    """What an erasure of a user does with a collection.
+
+    MEMORIES: each row becomes a tombstone, which the indexer takes away with the point. ROWS: its
+    rows of the user are deleted. POINTS: its rows of the user's points are. EXPIRES: rows that
+    name nobody and hold no text go by themselves. KEPT: nothing.
+    """
+
+    MEMORIES = "memories"
+    ROWS = "rows"
+    POINTS = "points"
+    EXPIRES = "expires"
+    KEPT = "kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
