@@ -95,8 +95,8 @@ class Candidates:
         for name in _COLUMNS:
             column: npt.NDArray[np.float64 | np.int64] = getattr(made, name)
             nothing = np.nan if column.dtype == np.float64 else 0
-            said = [getattr(row, name) for row in rows]
-            column[:] = [nothing if value is None else value for value in said]
+            values = [getattr(row, name) for row in rows]
+            column[:] = [nothing if value is None else value for value in values]
         return made
 
     @property

@@ -453,11 +453,10 @@ def _scored(
     candidates: Candidates, fused: Fused, relevance: Floats, recipe: Recipe, graphs: GraphBoosts
 ) -> Scored:
     """`relevance`: the fused scores with what the turns around the items add."""
-    evidence, distance, quality, total = (np.ones(len(candidates)) for _ in range(4))
+    evidence = np.array([evidence_factor(item, recipe) for item in candidates.items])
+    distance, quality, total = (np.ones(len(candidates)) for _ in range(3))
     boosts: dict[int, Boosts] = {}
     for at, item in enumerate(candidates.items):
-        if is_judged(item):
-            evidence[at] = evidence_factor(item, recipe)
         if graphs is not NO_BOOSTS or item.tier is Tier.MEMORY_BANK:
             near = float(relevance[at])
             boosts[at] = known = graphs.of(item, near)
@@ -488,8 +487,8 @@ def with_rerank(
 
 def _blended(one: Ranked, probability: float, ce_rank: int, recipe: Recipe) -> Ranked:
     blend = recipe.rerank
-    said = blend.cross_encoder * probability * float(one.scored.evidence[one.at])
-    final = blend.original * one.final_score + said
+    read = blend.cross_encoder * probability * float(one.scored.evidence[one.at])
+    final = blend.original * one.final_score + read
     return Ranked(one.item, final, one.scored, one.at, ce_score=probability, ce_rank=ce_rank)
 
 
