@@ -46,6 +46,13 @@ def insert(uri: str, row: int) -> None:
         client.test.rows.insert_one({"_id": row})
 
 
+def gives_memory_back(uri: str) -> bool:
+    client: MongoClient[dict[str, Any]] = MongoClient(uri)
+    name = "tcmallocAggressiveMemoryDecommit"
+    with client:
+        return bool(client.admin.command("getParameter", 1, **{name: 1})[name])
+
+
 # --- servers without Ray -------------------------------------------------------------------
 
 
@@ -95,6 +102,7 @@ def test_mongod_killed_comes_back_on_its_port_with_its_data(plans: list[Plan]) -
     for _ in mongod.wait_ready():
         time.sleep(0.05)
     assert [rows(uri) for uri in uris] == [[0], [1]]
+    assert all(gives_memory_back(uri) for uri in uris)
     assert two["mongod"].ref is not None, "the other stack was not touched"
 
 

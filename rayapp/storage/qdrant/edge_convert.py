@@ -54,11 +54,16 @@ def field_indexes() -> list[edge.UpdateOperation]:
     create = edge.UpdateOperation.create_field_index
     return [
         create(clauses.TENANT_FIELD, edge.KeywordIndexParams(is_tenant=True)),
-        *(
-            create(key, getattr(edge.PayloadSchemaType, kind.capitalize()))
-            for key, kind in clauses.FIELD_KINDS.items()
-        ),
+        *(create(key, _index_of(kind)) for key, kind in clauses.FIELD_KINDS.items()),
     ]
+
+
+def _index_of(kind: str) -> edge.PayloadSchemaType | edge.IntegerIndexParams:
+    if kind == "integer":
+        # Asked for as ranges alone; the other half takes 18 MB per 100,000 points.
+        return edge.IntegerIndexParams(lookup=False, range=True)
+    found: edge.PayloadSchemaType = getattr(edge.PayloadSchemaType, kind.capitalize())
+    return found
 
 
 def filter_of(predicate: clauses.Predicate) -> edge.Filter:

@@ -76,14 +76,19 @@ def test_every_filter_field_is_translated() -> None:
     assert {name for name, _ in ANY_OF_FIELDS} | {"tiers"} == set(EMPTY_LISTS)
 
 
-def keys_of(predicate: Predicate) -> set[str]:
-    found: set[str] = set()
+def clauses_of(predicate: Predicate) -> list[AnyOf | Flag | Range]:
+    """All that ask for a key."""
+    found: list[AnyOf | Flag | Range] = []
     for clause in (*predicate.must, *predicate.must_not):
         if isinstance(clause, OneOf):
-            found |= set().union(*(keys_of(option) for option in clause.options))
+            found += [one for option in clause.options for one in clauses_of(option)]
         elif not isinstance(clause, HasIds):
-            found.add(clause.key)
+            found.append(clause)
     return found
+
+
+def keys_of(predicate: Predicate) -> set[str]:
+    return {clause.key for clause in clauses_of(predicate)}
 
 
 @pytest.mark.parametrize("case", FILTER_CANARIES, ids=str)
@@ -92,6 +97,15 @@ def test_every_key_of_a_predicate_is_indexed(case: str) -> None:
     where = FILTER_CANARIES[case][2]
     assert keys_of(predicate_of(ReadScope("ann"), where)) <= indexed
     assert keys_of(not_newer_than(3)) <= indexed
+
+
+@pytest.mark.parametrize("case", FILTER_CANARIES, ids=str)
+def test_whole_numbers_are_asked_for_as_ranges_alone(case: str) -> None:
+    """The embedded engine's index of them holds nothing else."""
+    whole = {key for key, kind in FIELD_KINDS.items() if kind == "integer"}
+    asked = clauses_of(count_predicate(ReadScope("ann"), FILTER_CANARIES[case][2]))
+    asked += clauses_of(not_newer_than(3))
+    assert all(isinstance(one, Range) for one in asked if one.key in whole)
 
 
 @pytest.mark.parametrize("field", EMPTY_LISTS)
