@@ -93,7 +93,11 @@ class BackfillBody(bases.Strict, bases.Keyed):
 
 
 class NodeView(bases.Answer):
-    """A node of the picture; `usage` counts outcomes, of a content node its mentions."""
+    """A node of the picture.
+
+    `usage` counts outcomes, one for each tier of the memories that it judged; of a content node its
+    mentions.
+    """
 
     id: str
     concept: str
@@ -135,7 +139,7 @@ class OutcomeBreakdown(bases.Outcomes):
 
 
 class CountersView(OutcomeBreakdown):
-    """Outcomes counted."""
+    """Outcomes counted; a total has one for each tier of the memories that an outcome judged."""
 
     uses: int
 
