@@ -68,8 +68,9 @@ class WindowStore(Protocol):
 
 # Turns of a conversation whose scores are kept; older ones count as unknown.
 MAX_TURNS = 200
-# Fingerprints of a conversation: some 40 KB, and about the last three full blocks of context.
-MAX_INJECTED = 4_000
+# Fingerprints of a conversation, characters: three to six full blocks of context, or ten to twenty
+# usual ones.
+MAX_INJECTED_CHARS = 64_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,8 @@ class Session:
     kept turn on.
 
     Attributes:
-        injected: fingerprints of the texts that were put before the assistant, newest last.
+        injected: fingerprints of the contexts that were put before the assistant, those of one
+            joined; newest last.
         receipt_id: of the context that was put before the assistant last.
         exchanges: stored turns.
         turns: the last of them, oldest first, at most `MAX_TURNS`.
@@ -126,10 +128,11 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class InjectedContext:
-    """A context that was put before the assistant: fingerprints of its texts, and its receipt."""
+    """A context that was put before the assistant: fingerprints of its texts, joined, and its
+    receipt."""
 
     conversation_id: str
-    fingerprints: Sequence[str]
+    fingerprints: str
     at: datetime
     receipt_id: str | None = None
 
@@ -143,7 +146,8 @@ class SessionStore(ScoredSessions, Protocol):
         """The session that holds the turn of this message, the newest of several."""
 
     async def log_injected(self, scope: WriteScope, context: InjectedContext) -> None:
-        """Add fingerprints, each once; the oldest go beyond `MAX_INJECTED`. Atomic.
+        """Add the fingerprints of one context; beyond `MAX_INJECTED_CHARS` the older half of the
+        contexts goes. Atomic.
 
         Its receipt becomes that of the newest context; None too, for it has none then.
         """

@@ -78,7 +78,7 @@ class ConversationContract:
         assert await stores.kept.get(NOAS, "c-1") is None
 
     async def test_the_first_turn_makes_a_conversation(self, stores: ConversationStores) -> None:
-        await stores.sessions.log_injected(DANA, InjectedContext("c-1", ["f"], AT, "r-1"))
+        await stores.sessions.log_injected(DANA, InjectedContext("c-1", "f", AT, "r-1"))
         assert await stores.kept.get(READS, "c-1") is None
         assert await stores.kept.page(READS, limit=9) == []
         await self.keep(stores, a_kept_turn(), title="$title")
@@ -101,7 +101,7 @@ class ConversationContract:
         self, stores: ConversationStores
     ) -> None:
         await self.keep(stores, a_kept_turn(at=LONG_AGO))
-        await stores.sessions.log_injected(DANA, InjectedContext("c-1", ["f"], LONG_AGO))
+        await stores.sessions.log_injected(DANA, InjectedContext("c-1", "f", LONG_AGO))
         assert await stores.kept.get(READS, "c-1") is not None
         assert await stores.sessions.get(READS, "c-1") is not None
 

@@ -252,7 +252,7 @@ class UserRowsContract:
             await a_fact(world, user)
             for conversation in ("c-1", "c-2"):
                 await world.sessions.log_injected(
-                    WriteScope(user), InjectedContext(conversation, ["f"], STORED_AT)
+                    WriteScope(user), InjectedContext(conversation, "f", STORED_AT)
                 )
         assert await settle_all(world, TEA, HAIFA) == 2
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rayapp.assistant.ports import (
-    MAX_INJECTED,
+    MAX_INJECTED_CHARS,
     MAX_TURNS,
     InjectedContext,
     SessionStore,
@@ -199,13 +199,13 @@ class SessionContract:
         with pytest.raises(InvalidInput):
             await stores.sessions.scored(DANA, ScoreGiven(at=AT))
 
-    async def test_injected_texts_are_kept_once_newest_last(self, stores: SessionStores) -> None:
+    async def test_injected_texts_are_kept_newest_last(self, stores: SessionStores) -> None:
         sessions = stores.sessions
-        await sessions.log_injected(DANA, InjectedContext("c-1", ["b", "a", "c", "a"], AT))
-        await sessions.log_injected(DANA, InjectedContext("c-1", ["d", "a"], AT, "r-1"))
+        await sessions.log_injected(DANA, InjectedContext("c-1", "bac", AT))
+        await sessions.log_injected(DANA, InjectedContext("c-1", "da", AT, "r-1"))
         found = await sessions.get(READS, "c-1")
         assert found is not None
-        assert found.injected == ("b", "c", "d", "a")
+        assert found.injected == ("bac", "da")
         assert found.receipt_id == "r-1"
         assert await sessions.get(NOAS, "c-1") is None
 
@@ -213,7 +213,7 @@ class SessionContract:
         """A context without one, or without a line, makes the receipt before it void."""
         sessions = stores.sessions
         found = None
-        for fingerprints, receipt_id in [(["a"], "r-1"), (["b"], None), ([], "r-2"), ([], None)]:
+        for fingerprints, receipt_id in [("a", "r-1"), ("b", None), ("", "r-2"), ("", None)]:
             await sessions.log_injected(DANA, InjectedContext("c-1", fingerprints, AT, receipt_id))
             found = await sessions.get(READS, "c-1")
             assert found is not None
@@ -221,18 +221,21 @@ class SessionContract:
         assert found is not None
         assert found.injected == ("a", "b")
 
-    async def test_the_oldest_injected_texts_go(self, stores: SessionStores) -> None:
-        first = [f"a{n}" for n in range(MAX_INJECTED)]
-        await stores.sessions.log_injected(DANA, InjectedContext("c-1", first, AT))
-        await stores.sessions.log_injected(DANA, InjectedContext("c-1", ["b0", "b1"], AT))
-        found = await stores.sessions.get(READS, "c-1")
-        assert found is not None
-        assert found.injected == (*first[2:], "b0", "b1")
+    async def test_the_older_half_of_the_injected_texts_goes(self, stores: SessionStores) -> None:
+        quarter = MAX_INJECTED_CHARS // 4
+        contexts = [name * quarter for name in "abcde"]
+        kept = []
+        for one in contexts:
+            await stores.sessions.log_injected(DANA, InjectedContext("c-1", one, AT))
+            found = await stores.sessions.get(READS, "c-1")
+            assert found is not None
+            kept.append(found.injected)
+        assert kept[3:] == [tuple(contexts[:4]), tuple(contexts[2:])]
 
     async def test_injections_at_once_are_all_kept(self, stores: SessionStores) -> None:
         await asyncio.gather(
             *(
-                stores.sessions.log_injected(DANA, InjectedContext("c-1", [f"f{n}"], AT))
+                stores.sessions.log_injected(DANA, InjectedContext("c-1", f"f{n}", AT))
                 for n in range(8)
             )
         )
@@ -241,9 +244,8 @@ class SessionContract:
         assert len(found.injected) == 8
 
     async def test_values_are_never_read_as_expressions(self, stores: SessionStores) -> None:
-        await stores.sessions.log_injected(
-            DANA, InjectedContext("$c", ["$injected", "$$ROOT"], AT, "$r")
-        )
+        for text in ("$injected", "$$ROOT"):
+            await stores.sessions.log_injected(DANA, InjectedContext("$c", text, AT, "$r"))
         await stores.sessions.add_turn(DANA, "$c", a_turn("$turns", receipt_id="$$NOW"))
         assert await stores.sessions.refine(DANA, "$c", "$turn_id", AT) == 1
         assert await stores.sessions.refine(DANA, "$c", "$turn_id", AT) == 2

@@ -348,7 +348,7 @@ class ContextService:
         """`found`, told to the session: the user's own, whoever reads for them."""
         if conversation_id is None:
             return found
-        told, now = fingerprints_of(texts), self._runtime.clock.now()
+        told, now = "".join(fingerprints_of(texts)), self._runtime.clock.now()
         context = InjectedContext(conversation_id, told, now, found.receipt_id)
         try:
             await self._sessions.log_injected(WriteScope(scope.user_id), context)

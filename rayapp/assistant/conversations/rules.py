@@ -159,7 +159,7 @@ def _marks(body: str) -> dict[int, Outcome]:
 
 # Words of one fingerprint: two are found in half of all sentences, four miss short facts.
 SHINGLE = 3
-# 32 bits: with 4,000 fingerprints held, one in a million is met by chance.
+# 32 bits: with 8,000 fingerprints held, two in a million are met by chance.
 HEX_DIGITS = 8
 # Fingerprints of one text; a memory of 100,000 characters must not fill a session alone.
 MAX_PER_TEXT = 400
@@ -245,7 +245,11 @@ def without_known(text: str, fingerprints: Collection[str]) -> str:
 
 
 def _as_set(fingerprints: Collection[str]) -> Collection[str]:
-    return fingerprints if isinstance(fingerprints, set | frozenset) else frozenset(fingerprints)
+    """Of a session those of each context are joined."""
+    if isinstance(fingerprints, set | frozenset):
+        return fingerprints
+    parts = ((one, range(0, len(one), HEX_DIGITS)) for one in fingerprints)
+    return frozenset(one[at : at + HEX_DIGITS] for one, starts in parts for at in starts)
 
 
 def _sentence_known(sentence: str, known: Collection[str], *, neutral: bool = True) -> bool:

@@ -248,6 +248,13 @@ NEWEST = [("updated_at", DESCENDING), ("conversation_id", DESCENDING)]
 OWES: Document = {"$type": "string"}
 # Two first writes of a conversation race: the one that lost finds the row then.
 TRIES = 5
+# Of `$$all` contexts: all, or the newer half. A row that only grows is logged by what came to it.
+COUNT = {"$size": "$$all"}
+CHARS = {"$sum": {"$map": {"input": "$$all", "in": {"$strLenBytes": "$$this"}}}}
+NEWER = {"$subtract": [{"$floor": {"$divide": [COUNT, 2]}}, COUNT]}
+NEWER_HALF: Document = {
+    "$cond": [{"$gt": [CHARS, ports.MAX_INJECTED_CHARS]}, {"$slice": ["$$all", NEWER]}, "$$all"]
+}
 # Each write of a session sets its own fields.
 may_lack(ports.Session)
 may_lack(ports.TurnRecord)
@@ -267,12 +274,10 @@ class MongoSessionStore:
         return await self._newest(scope, {"turns.message_id": message_id})
 
     async def log_injected(self, scope: WriteScope, context: ports.InjectedContext) -> None:
-        new = list(dict.fromkeys(context.fingerprints))[-ports.MAX_INJECTED :]
-        # $setDifference keeps the order of the first array, and its cost does not multiply.
-        older = {"$setDifference": [{"$ifNull": ["$injected", []]}, {"$literal": new}]}
-        both = {"$concatArrays": [older, {"$literal": new}]}
+        new = [context.fingerprints] if context.fingerprints else []
+        both = {"$concatArrays": [{"$ifNull": ["$injected", []]}, {"$literal": new}]}
         change: Document = {
-            "injected": {"$slice": [both, -ports.MAX_INJECTED]},
+            "injected": {"$let": {"vars": {"all": both}, "in": NEWER_HALF}},
             "receipt_id": {"$literal": context.receipt_id},
             **self._times(context.at),
         }

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rayapp.assistant.ports import (
-    MAX_INJECTED,
+    MAX_INJECTED_CHARS,
     MAX_TURNS,
     Conversation,
     InjectedContext,
@@ -45,9 +45,9 @@ class InMemorySessionStore:
 
     async def log_injected(self, scope: WriteScope, context: InjectedContext) -> None:
         row = self._row(scope, context.conversation_id, context.at)
-        new = tuple(dict.fromkeys(context.fingerprints))[-MAX_INJECTED:]
-        older = tuple(one for one in row.injected if one not in set(new))
-        injected = (*older, *new)[-MAX_INJECTED:]
+        injected = row.injected + ((context.fingerprints,) if context.fingerprints else ())
+        if sum(map(len, injected)) > MAX_INJECTED_CHARS:
+            injected = injected[len(injected) // 2 :]
         self._put(replace(row, injected=injected, receipt_id=context.receipt_id))
 
     async def add_turn(self, scope: WriteScope, conversation_id: str, turn: TurnRecord) -> bool:

@@ -39,7 +39,7 @@ async def test_a_cleared_tier_has_nothing_left_of_what_was_merged() -> None:
 async def test_conversations_of_the_whole_service_are_counted_and_cleared() -> None:
     world = await Harness.open()
     at = datetime(2025, 5, 4, tzinfo=UTC)
-    await world.sessions.log_injected(DANA_WRITES, InjectedContext("c-1", ["f"], at))
+    await world.sessions.log_injected(DANA_WRITES, InjectedContext("c-1", "f", at))
     assert (await world.services.user_data.counts(DANA)).rows.sessions == 1
     done = await world.services.user_data.clear(DANA_WRITES, ClearTarget.SESSIONS)
     assert (done.deleted, (await world.services.user_data.counts(DANA)).rows.sessions) == (1, 0)

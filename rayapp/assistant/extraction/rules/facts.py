@@ -106,7 +106,7 @@ class LearnedExchange:
     Attributes:
         memory_id: the memory that holds the turn; None = too small to be one.
         principal, owner: who stored it; what is judged is judged in their name.
-        injected: fingerprints of all that was put before the assistant.
+        injected: fingerprints of all that was put before the assistant, as the session has them.
         receipt_id: what the answer was given with; `shown` are its memory ids.
 
     One that was erased has no texts: its memory is gone, and it only holds its place.
