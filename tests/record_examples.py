@@ -1,4 +1,4 @@
-"""`python -m tests.record_examples`: the answers in `rayapp/api/examples.json`, from a run.
+"""The answers in `rayapp/api/examples.json`, recorded from a run.
 
 The requests in it are sent to a service that was used for a while; what it answers is written back.
 Ids are made short, long lists are cut, and what belongs to a machine stays as it is.
@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 import sys
+from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -75,4 +76,5 @@ async def record() -> None:
 
 
 if __name__ == "__main__":
+    ArgumentParser("python -m tests.record_examples", description=__doc__).parse_args()
     sys.exit(asyncio.run(record()))
