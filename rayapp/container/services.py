@@ -22,9 +22,9 @@ from rayapp.api.services import Services
 from rayapp.assistant.commands.ledger import OrderLedger
 from rayapp.assistant.commands.service import CommandsService
 from rayapp.assistant.completions.service import CompletionsService
-from rayapp.assistant.context.service import ContextReceipts, ContextService, Heard
+from rayapp.assistant.context.service import ContextReceipts, ContextService
 from rayapp.assistant.conversations.reactions import Reactions
-from rayapp.assistant.conversations.service import HooksService, TurnLearning, TurnStores
+from rayapp.assistant.conversations.service import HooksService, TurnStores
 from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemories
 from rayapp.assistant.extraction.service import ExchangeLearning
@@ -461,18 +461,14 @@ class Container:
             NewestMemories(self.stores.items, self.views),
             ContextReceipts(self.receipts, self.texts, self.runtime),
             self.stores.sessions,
-            heard=Heard(
-                Reactions(
-                    self.policies, self.executor, self.stores.exchanges, runtime=self.runtime
-                ),
-                CommandsService(
-                    self.memories,
-                    self.bank,
-                    self.search,
-                    self.texts.analyser,
-                    OrderLedger(self.memories, self.stores.events, clock=self.clock),
-                    runtime=self.runtime,
-                ),
+            Reactions(self.policies, self.executor, self.stores.exchanges, runtime=self.runtime),
+            CommandsService(
+                self.memories,
+                self.bank,
+                self.search,
+                self.texts.analyser,
+                OrderLedger(self.memories, self.stores.events, clock=self.clock),
+                runtime=self.runtime,
             ),
             runtime=self.runtime,
         )
@@ -489,7 +485,8 @@ class Container:
                 exchanges=self.stores.exchanges,
                 conversations=self.stores.conversations,
             ),
-            learning=TurnLearning(unlearning=self.unlearning, tools=self.tool_verdicts),
+            unlearning=self.unlearning,
+            tools=self.tool_verdicts,
             prompts=self.prompt,
             runtime=self.runtime,
         )

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -234,14 +234,6 @@ class Found:
         return self.search is not None and self.search.weak > 0 and not self.search.hits
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What is done about a message before its context is read."""
-
-    reactions: Reactions
-    commands: CommandsService
-
-
 log = logging.getLogger("rayapp.context")
 
 # What `degraded` says when the session could not be told: an echo may then be learned.
@@ -249,6 +241,7 @@ SESSION = "session"
 GivenT = TypeVar("GivenT", AssistantContext, ColdStart)
 
 
+@dataclass(eq=False)
 class ContextService:
     """What an assistant is told. Never raises for what is merely away: it says `degraded`.
 
@@ -257,29 +250,19 @@ class ContextService:
     context when the turn before it is kept, so that a repeated call meets the receipt of that turn.
     """
 
-    def __init__(
-        self,
-        search: SearchService,
-        insights: InsightsService,
-        newest: NewestMemories,
-        receipts: ContextReceipts,
-        sessions: SessionStore,
-        *,
-        heard: Heard,
-        runtime: Runtime,
-    ) -> None:
-        self._reactions = heard.reactions
-        self._commands = heard.commands
-        self._search = search
-        self._insights = insights
-        self._newest = newest
-        self._receipts = receipts
-        self._sessions = sessions
-        self._texts = receipts.texts
-        self._runtime = runtime
-        self._settings = runtime.settings.context
-        self._chain_depth = runtime.settings.models.chain_depth
-        self._standing = CoreMemories(newest, self._settings)
+    search: SearchService
+    insights: InsightsService
+    newest: NewestMemories
+    receipts: ContextReceipts
+    sessions: SessionStore
+    reactions: Reactions
+    commands: CommandsService
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._settings = self.runtime.settings.context
+        self._standing = CoreMemories(self.newest, self._settings)
 
     async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
         """Everything about one question, within the deadline of the settings."""
@@ -291,28 +274,28 @@ class ContextService:
         Before them the answer before is judged by this question, and what it orders of memory is
         done, so that the block shows it. No session is told of it.
         """
-        trace = Trace(self._runtime.clock, self._runtime.metrics)
-        begun = self._runtime.clock.monotonic()
+        trace = Trace(self.runtime.clock, self.runtime.metrics)
+        begun = self.runtime.clock.monotonic()
         needs = tool_needs(request.query, request.tools)
         task = read_task(request, needs)
         async with trace.stage("reaction"):
-            await self._reactions.judge(scope, request)
+            await self.reactions.judge(scope, request)
         intents = await self._intents(scope, request, trace)
         found = await self._gather(scope, request, task, intents, trace)
         known = self._known(request, found)
         async with trace.stage("format"):
             block = self._block(request, task, found, known, intents)
-        now = self._runtime.clock.now()
-        receipt_id = await self._receipts.keep(
-            self._receipts.of_block(
+        now = self.runtime.clock.now()
+        receipt_id = await self.receipts.keep(
+            self.receipts.of_block(
                 scope, request, block, now, search=found.search, insights=found.insights
             ),
             trace,
         )
         asked = found.search.degraded if found.search else ()
         degraded = tuple(dict.fromkeys((*asked, *trace.degraded)))
-        took = self._runtime.clock.monotonic() - begun
-        self._runtime.metrics.observe("prefetch_latency_s", took)
+        took = self.runtime.clock.monotonic() - begun
+        self.runtime.metrics.observe("prefetch_latency_s", took)
         confidence = found.search.confidence if found.search else "low"
         return AssistantContext(
             request=request,
@@ -323,7 +306,7 @@ class ContextService:
                 result_count=_answering(block, found),
                 degraded=not HARMLESS.issuperset(degraded),
                 tools=request.tools,
-                ended=0 < self._chain_depth <= request.tool_rounds,
+                ended=0 < self.runtime.settings.models.chain_depth <= request.tool_rounds,
             ),
             confidence=confidence,
             at=now,
@@ -348,12 +331,12 @@ class ContextService:
         """`found`, told to the session: the user's own, whoever reads for them."""
         if conversation_id is None:
             return found
-        told, now = "".join(fingerprints_of(texts)), self._runtime.clock.now()
+        told, now = "".join(fingerprints_of(texts)), self.runtime.clock.now()
         context = InjectedContext(conversation_id, told, now, found.receipt_id)
         try:
-            await self._sessions.log_injected(WriteScope(scope.user_id), context)
+            await self.sessions.log_injected(WriteScope(scope.user_id), context)
         except RayappError as error:
-            self._runtime.metrics.count("degraded", reason=SESSION)
+            self.runtime.metrics.count("degraded", reason=SESSION)
             log.warning("what was injected is not remembered: %s", error.message)
             return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, SESSION))))
         return found
@@ -362,7 +345,7 @@ class ContextService:
 
     async def _intents(self, scope: ReadScope, request: ContextRequest, trace: Trace) -> Intents:
         async with trace.stage("commands"):
-            done = await self._commands.perform(scope, request)
+            done = await self.commands.perform(scope, request)
         return Intents(
             commands=done,
             hints=hints_of(request.query),
@@ -373,8 +356,8 @@ class ContextService:
     async def _gather(
         self, scope: ReadScope, request: ContextRequest, task: Task, intents: Intents, trace: Trace
     ) -> Found:
-        deadline = Deadline(self._settings.timeout_s, self._runtime.clock.monotonic)
-        graphs = GraphsOnce(self._insights.graphs)
+        deadline = Deadline(self._settings.timeout_s, self.runtime.clock.monotonic)
+        graphs = GraphsOnce(self.insights.graphs)
         # In this order the search and what stands before it ask for changes with one command.
         (search, sure), standing, insights = await asyncio.gather(
             self._ask_search(scope, request, task, intents, deadline, trace, graphs),
@@ -401,7 +384,7 @@ class ContextService:
         found: ContextInsights | None = None
         async with trace.stage("insights", degrades="insights"):
             async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
-                found = await self._insights.insights(scope, asked, graphs)
+                found = await self.insights.insights(scope, asked, graphs)
         return found
 
     async def _read_standing(
@@ -410,7 +393,7 @@ class ContextService:
         found: tuple[SectionItem, ...] = ()
         async with trace.stage("standing", degrades="standing"):
             async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
-                now = self._runtime.clock.now()
+                now = self.runtime.clock.now()
                 found = await self._standing.read(scope, now, patterns=patterns)
         return found
 
@@ -470,7 +453,7 @@ class ContextService:
         async with trace.stage("search", degrades="search"):
             left = deadline.limit(self._settings.timeout_s)
             async with asyncio.timeout(left):
-                found = await self._search.search(
+                found = await self.search.search(
                     scope, replace(asked, timeout_s=left * SEARCH_SHARE, receipt=False), graphs
                 )
         return found
@@ -484,11 +467,11 @@ class ContextService:
         has_hits = search is not None and bool(search.hits or search.weak)
         if search is not None and has_hits and search.total > small:
             return ()
-        now = self._runtime.clock.now()
+        now = self.runtime.clock.now()
         where = ItemFilter(tiers=CORE_TIERS, now=now, valid_at=now)
         newest: list[MemoryItem] = []
         async with trace.stage("recent", degrades="recent"), asyncio.timeout(AFTER_S):
-            (newest,) = await self._newest.of(scope, [where], max(most, small + 1))
+            (newest,) = await self.newest.of(scope, [where], max(most, small + 1))
         if len(newest) <= small:
             return tuple(newest)
         return () if has_hits else tuple(newest[:most])
@@ -497,7 +480,7 @@ class ContextService:
 
     def _known(self, request: ContextRequest, found: Found) -> tuple[MemoryItem, ...]:
         """A fact that holds the question's words is among the best hits, standing or not."""
-        analyser = self._texts.analyser
+        analyser = self.receipts.texts.analyser
         return pinned.already_known(
             [hit.item for hit in found.hits[:KNOWN_HITS]],
             lambda text: analyser.coverage(request.query, text),
@@ -511,12 +494,12 @@ class ContextService:
         known: Sequence[MemoryItem],
         intents: Intents,
     ) -> ContextBlock:
-        documents = self._runtime.settings.compat.tier_documents
+        documents = self.runtime.settings.compat.tier_documents
         recalled = pinned.organic_recall(
             found.insights,
             known=known,
             repeated=pinned.repeated_question(
-                request.query, request.recent, self._texts.expansions
+                request.query, request.recent, self.receipts.texts.expansions
             ),
             language=task.language,
             documents=documents,
@@ -548,8 +531,8 @@ class ContextService:
 
     async def cold_start(self, scope: ReadScope, conversation_id: str | None) -> ColdStart:
         """By tags first, which needs no model; the fixed question fills what is left of the cap."""
-        trace = Trace(self._runtime.clock, self._runtime.metrics)
-        deadline = Deadline(self._settings.timeout_s, self._runtime.clock.monotonic)
+        trace = Trace(self.runtime.clock, self.runtime.metrics)
+        deadline = Deadline(self._settings.timeout_s, self.runtime.clock.monotonic)
         most = self._settings.cold_start
         standing = await self._read_standing(scope, deadline, trace, patterns=False)
         told = standing[:most]
@@ -569,9 +552,9 @@ class ContextService:
         items = [one.item for one in told]
         receipt_id = None
         if items:
-            now = self._runtime.clock.now()
-            receipt = self._receipts.of_cold_start(scope, conversation_id, items, now)
-            receipt_id = await self._receipts.keep(receipt, trace)
+            now = self.runtime.clock.now()
+            receipt = self.receipts.of_cold_start(scope, conversation_id, items, now)
+            receipt_id = await self.receipts.keep(receipt, trace)
         found = ColdStart(
             text=pinned.cold_start_text(told),
             items=tuple(items),

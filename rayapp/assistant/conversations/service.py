@@ -87,24 +87,20 @@ class TurnStores:
     conversations: ports.ConversationStore
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnLearning:
-    """What a turn teaches of the tools that it used, and how all that one taught is taken back."""
-
-    unlearning: Unlearning
-    tools: ToolVerdicts
-
-
 @dataclass(eq=False)
 class HooksService:
-    """What a chat program calls around each turn."""
+    """What a chat program calls around each turn.
+
+    tools: what a turn teaches of those that it used. unlearning: takes back all that one taught.
+    """
 
     context: ContextService
     memories: MemoriesService
     outcomes: OutcomesService
     stores: TurnStores
     _: KW_ONLY
-    learning: TurnLearning
+    unlearning: Unlearning
+    tools: ToolVerdicts
     prompts: PromptService
     runtime: Runtime
 
@@ -294,7 +290,7 @@ class HooksService:
         kept = kept_turn(scope.user_id, request, turn, memory_id, receipt, at)
         use = tool_use(kept)
         if use is not None:
-            await self.learning.tools.note_failures(scope, use, request.recorder)
+            await self.tools.note_failures(scope, use, request.recorder)
         learned = self._exchange(kept, request, injected, receipt)
         if before is not None:
             # The words come last: as long as they differ, a repetition does all of it again.
@@ -375,7 +371,7 @@ class HooksService:
             for about in get_args(About)
         ]
         for one in judged:
-            detected += await self.learning.tools.detected(scope, name, one.message_id)
+            detected += await self.tools.detected(scope, name, one.message_id)
         detected.append(failure_key(name, before.message_id))
         marks = (_mark_key(name, before.message_id, outcome) for outcome in Outcome)
         thumbs, verdicts = (of(name, before.message_id) for of in (key_prefix, verdict_prefix))
@@ -385,8 +381,8 @@ class HooksService:
             keys=(*detected, *marks),
             prefixes=(thumbs, verdicts),
         )
-        await self.learning.unlearning.outcomes(scope, taught)
-        await self.learning.unlearning.turn(scope, name, before.message_id)
+        await self.unlearning.outcomes(scope, taught)
+        await self.unlearning.turn(scope, name, before.message_id)
 
     def _memory(
         self,

@@ -94,7 +94,7 @@ async def test_an_answer_anew_is_no_reaction(
 
 
 async def test_a_model_that_is_late_holds_nobody_up(service: Harness) -> None:
-    policies, reactions = service.container.policies, service.container.context._reactions
+    policies, reactions = service.container.policies, service.container.context.reactions
     settings = reactions.runtime.settings
     hooks = settings.hooks.model_copy(update={"reaction_timeout_s": 0.01})
     settings = settings.model_copy(update={"hooks": hooks})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.conversations.service import HooksService, TurnLearning, TurnStores
+from rayapp.assistant.conversations.service import HooksService, TurnStores
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.ports import TurnRecord
 from rayapp.assistant.records import ContextRequest, ExchangeRequest, ScoreRequest
@@ -105,9 +105,8 @@ class Rig:
                 exchanges=self.queue,
                 conversations=world.conversations,
             ),
-            learning=TurnLearning(
-                unlearning=world.container.unlearning, tools=world.container.tool_verdicts
-            ),
+            unlearning=world.container.unlearning,
+            tools=world.container.tool_verdicts,
             prompts=services.prompt,
             runtime=runtime,
         )
