@@ -36,9 +36,10 @@ class LegacyMove:
     limits: TextLimits
     runtime: Runtime
 
-    async def move(self, scope: WriteScope, budget_s: float, *, dry_run: bool) -> Migration:
-        """Stops when the time is up; asking again goes on, past what is there already."""
-        until = self.runtime.clock.monotonic() + budget_s
+    async def move(self, scope: WriteScope, *, dry_run: bool) -> Migration:
+        """What is there already stays as it is. Stops when the time of a request is up; asking
+        again goes on."""
+        until = self.runtime.clock.monotonic() + self.runtime.budget_s
         done = Migration(dry_run=dry_run, total=await self.bank.total(scope.own))
         async for fact in self.bank.rows(scope.own):
             if self.runtime.clock.monotonic() >= until:
@@ -46,8 +47,8 @@ class LegacyMove:
             done = await self._move(scope, fact, done)
         return done
 
-    async def verify(self, scope: ReadScope, budget_s: float) -> Verification:
-        until = self.runtime.clock.monotonic() + budget_s
+    async def verify(self, scope: ReadScope) -> Verification:
+        until = self.runtime.clock.monotonic() + self.runtime.budget_s
         present = unusable = 0
         missing: list[str] = []
         total = await self.bank.total(scope.own)

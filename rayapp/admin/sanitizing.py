@@ -1,5 +1,6 @@
 """Takes encoded files out of a user's texts, by ordinary edits that keep the old version."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from rayapp.admin.ports import SanitizeReport
@@ -11,7 +12,7 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import ItemQuery, MemoryEdit
 from rayapp.memory.scope import ItemFilter, WriteScope
 from rayapp.memory.service import MemoriesService
-from rayapp.memory.tiers import Tier
+from rayapp.memory.tiers import CORE_TIERS, Tier
 
 # Memories of one page: with texts of 100,000 characters a page is still a few megabytes.
 PAGE = 100
@@ -20,36 +21,33 @@ PREVIEW_CHARS = 80
 REASON = "encoded file removed"
 
 
+@dataclass(eq=False)
 class Sanitizing:
     """A text that is nothing but a file is archived: there is nothing left to remember."""
 
-    def __init__(self, memories: MemoriesService, items: MemoryStore, *, runtime: Runtime) -> None:
-        self._memories = memories
-        self._items = items
-        self._clock = runtime.clock
+    memories: MemoriesService
+    items: MemoryStore
+    _: KW_ONLY
+    runtime: Runtime
 
     async def run(
-        self,
-        scope: WriteScope,
-        tiers: tuple[Tier, ...],
-        budget_s: float,
-        *,
-        dry_run: bool,
-        cursor: str | None,
+        self, scope: WriteScope, tier: Tier | None, *, dry_run: bool, cursor: str | None
     ) -> SanitizeReport:
-        """Pages until the time is up; the report says where the next call goes on."""
-        started = self._clock.monotonic()
+        """Pages until the time of a request is up; the report says where the next call goes on."""
+        clock = self.runtime.clock
+        started = clock.monotonic()
         report = SanitizeReport(dry_run=dry_run)
+        tiers = CORE_TIERS if tier is None else (tier,)
         where = ItemFilter(tiers=tiers, include_superseded=True)
         while True:
             # By birth: an edit does not move an item to another page.
-            page = await self._items.page(scope.own, where, ItemQuery(limit=PAGE, cursor=cursor))
+            page = await self.items.page(scope.own, where, ItemQuery(limit=PAGE, cursor=cursor))
             for item in page.items:
                 await self._look_at(scope, item, report)
             cursor = page.next_cursor
-            if cursor is None or self._clock.monotonic() - started >= budget_s:
+            if cursor is None or clock.monotonic() - started >= self.runtime.budget_s:
                 break
-        report.duration_ms = (self._clock.monotonic() - started) * 1000
+        report.duration_ms = (clock.monotonic() - started) * 1000
         report.next_cursor = cursor
         return report
 
@@ -79,11 +77,11 @@ class Sanitizing:
         edit = MemoryEdit(text=clean, summary=summary, reason=REASON, expected_version=item.version)
         if clean:
             try:
-                await self._memories.edit(scope, item.memory_id, edit)
+                await self.memories.edit(scope, item.memory_id, edit)
                 return
             except DuplicateMemory:
                 pass  # without the file it says what another one says: that one is enough
-        await self._memories.archive(
+        await self.memories.archive(
             scope, item.memory_id, reason=REASON, expected_version=item.version
         )
 

@@ -19,8 +19,8 @@ from rayapp.core.runtime import Runtime
 from rayapp.index.ports import ItemScan, VectorIndex
 from rayapp.index.records import Projection
 from rayapp.index.rules.points import collections_of
-from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.memory.tiers import CORE_TIERS, Tier
+from rayapp.memory.scope import WriteScope
+from rayapp.memory.tiers import CORE_TIERS
 from rayapp.memory.user_data import UserDataService
 from rayapp.portability.files import ArchiveFiles
 from rayapp.portability.rules.collections import ITEMS, KEPT_IN_RESET, LEGACY_BANK
@@ -43,7 +43,10 @@ class UpkeepStores(Protocol):
 
 @dataclass(eq=False)
 class UpkeepService:
-    """Work of an administrator on the store. Raises InvalidInput, Conflict, StoreDown."""
+    """Work of an administrator on the store. Raises InvalidInput, Conflict, StoreDown.
+
+    moving: of the old memory bank. sanitizing: of texts that hold encoded files.
+    """
 
     stores: UpkeepStores
     index: VectorIndex
@@ -127,24 +130,6 @@ class UpkeepService:
             memories_removed=memories,
             rows_removed=rows,
             remaining=len(report.orphans) - users,
-        )
-
-    # --- moving in and cleaning
-
-    async def migrate(self, scope: WriteScope, *, dry_run: bool) -> ports.Migration:
-        """Move the old memory bank of the user in; what is there already stays as it is."""
-        return await self.moving.move(scope, self.runtime.budget_s, dry_run=dry_run)
-
-    async def verify_migration(self, scope: ReadScope) -> ports.Verification:
-        return await self.moving.verify(scope, self.runtime.budget_s)
-
-    async def sanitize(
-        self, scope: WriteScope, tier: Tier | None, *, dry_run: bool, cursor: str | None
-    ) -> ports.SanitizeReport:
-        """Take encoded files out of the user's texts."""
-        tiers = CORE_TIERS if tier is None else (tier,)
-        return await self.sanitizing.run(
-            scope, tiers, self.runtime.budget_s, dry_run=dry_run, cursor=cursor
         )
 
     # --- reset

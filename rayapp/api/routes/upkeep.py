@@ -138,7 +138,7 @@ def _cleanup_message(report: Cleanup) -> str:
 async def migrate_status(
     call: CurrentCall, query: InQuery[wire.MigrateQuery]
 ) -> wire.MigrateStatusAnswer:
-    would = await call.services.upkeep.migrate(_writes(call, query), dry_run=True)
+    would = await call.services.upkeep.moving.move(_writes(call, query), dry_run=True)
     return wire.MigrateStatusAnswer(status=wire.MigrateStatus.from_migration(would))
 
 
@@ -147,7 +147,7 @@ async def migrate(call: CurrentCall, body: wire.MigrateBody | None = None) -> wi
     """Rows of the collection `memoryBank` become memories under their old ids; the old rows stay,
     marked as moved, so that what is deleted afterwards does not come back. Harmless to repeat."""
     how = body or wire.MigrateBody()
-    done = await call.services.upkeep.migrate(_writes(call, how), dry_run=how.dry_run)
+    done = await call.services.upkeep.moving.move(_writes(call, how), dry_run=how.dry_run)
     word = "would be moved" if how.dry_run else "were moved"
     message = f"{done.migrated} of {done.total} old facts {word}; {done.duplicates} are there."
     if not done.complete:
@@ -163,9 +163,8 @@ def _writes(call: Call, whose: wire.MigrateQuery) -> WriteScope:
 async def migrate_verify(
     call: CurrentCall, body: wire.VerifyBody | None = None
 ) -> wire.VerifyAnswer:
-    user_id = (body and body.user_id) or call.who.user_id
-    scope = ReadScope(user_id).own
-    found = await call.services.upkeep.verify_migration(scope)
+    scope = ReadScope((body and body.user_id) or call.who.user_id).own
+    found = await call.services.upkeep.moving.verify(scope)
     return wire.VerifyAnswer(verification=wire.VerificationView.from_verification(found))
 
 
@@ -188,7 +187,7 @@ async def sanitize(call: CurrentCall, body: wire.SanitizeBody | None = None) -> 
 
 
 async def _sanitize(call: Call, where: wire.SanitizeQuery, *, dry_run: bool) -> wire.SanitizeAnswer:
-    report = await call.services.upkeep.sanitize(
+    report = await call.services.upkeep.sanitizing.run(
         call.writes, where.tier, dry_run=dry_run, cursor=where.cursor
     )
     return wire.SanitizeAnswer.from_report(report, call.documents)
