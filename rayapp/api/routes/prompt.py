@@ -29,7 +29,7 @@ async def contexts(call: CurrentCall) -> wire.WindowsAnswer:
     """`configs/model_windows.yaml`, by the beginning of a model's name, and what the user or an
     operator set instead."""
     prompts = call.services.prompt
-    own = await prompts.own_windows(call.reads)
+    own = await prompts.own.windows(call.reads)
     return wire.WindowsAnswer(models=prompts.windows, own=own, fallback=FALLBACK_WINDOW)
 
 

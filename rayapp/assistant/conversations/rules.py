@@ -208,11 +208,6 @@ def fingerprints_of(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=CACHE_TEXTS)
-def _remembered(text: str) -> tuple[str, ...]:
-    return _fingerprints(text)
-
-
 def _fingerprints(text: str) -> tuple[str, ...]:
     taken: dict[str, None] = {}
     for sentence in _sentences(text):
@@ -220,6 +215,9 @@ def _fingerprints(text: str) -> tuple[str, ...]:
         if len(taken) >= MAX_PER_TEXT:
             break
     return tuple(taken)[:MAX_PER_TEXT]
+
+
+_remembered = lru_cache(maxsize=CACHE_TEXTS)(_fingerprints)
 
 
 def already_known(text: str, fingerprints: Collection[str]) -> bool:

@@ -174,11 +174,6 @@ Versions = Callable[[ports.HelperName, ports.PromptLanguage], str]
 WasJudged = Callable[[facts.LearnedExchange], Awaitable[bool]]
 
 
-async def never_judged(exchange: facts.LearnedExchange) -> bool:
-    """Where nobody judges but the background."""
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One exchange and what belongs to it. `item` None: it is no memory, or none any more."""
@@ -237,7 +232,7 @@ class ExtractionPolicies:
     known: KnownMemories
     conversations: ConversationStore
     versions: Versions
-    judged: WasJudged = never_judged
+    judged: WasJudged
 
     def __post_init__(self) -> None:
         self.tasks: dict[Task, Callable[[Case], Awaitable[Decided]]] = {
@@ -283,7 +278,7 @@ class ExtractionPolicies:
         """What the words of `exchange` say of the answer of `judged`; asked once."""
         if await self.judged(judged):
             return Decided("judged")
-        if judged.memory_id is not None and not await self._still_kept([judged]):
+        if judged.memory_id is not None and not await self._still_kept(judged):
             return Decided("gone")
         receipt_id = await self._open_receipt(judged)
         if judged.memory_id is None and receipt_id is None:
@@ -466,20 +461,14 @@ class ExtractionPolicies:
                 left.append(Turn(user=one.question, assistant=one.answer, trust=item.trust))
         return left
 
-    async def _still_kept(
-        self, rows: Sequence[facts.LearnedExchange]
-    ) -> list[tuple[facts.LearnedExchange, MemoryItem]]:
-        """Turns whose memory is still there, with it. What the others said leaves the queue."""
-        kept = []
-        for row in rows:
-            if row.erased or row.memory_id is None:
-                continue
-            item = await self.known.active(row.user_id, row.memory_id)
-            if item is None:
-                await self.queue.erase(row)
-            else:
-                kept.append((row, item))
-        return kept
+    async def _still_kept(self, row: facts.LearnedExchange) -> bool:
+        """Whether the memory of a turn is still there; else what it said leaves the queue."""
+        if row.erased or row.memory_id is None:
+            return False
+        if await self.known.active(row.user_id, row.memory_id) is not None:
+            return True
+        await self.queue.erase(row)
+        return False
 
     async def _says(self, case: Case, text: str) -> DuplicateMatch | None:
         """Whether the text is known; None = it cannot be seen, and the answer is lost."""

@@ -6,7 +6,7 @@ is harmless. No request waits for any of this.
 
 import asyncio
 import logging
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from typing import Any, Self
 
@@ -167,9 +167,8 @@ class ExchangeLearning:
                 await self.queue.finish(exchange, token, "failed", {"all": why})
                 return
             pause = min(PAUSE_S * 2.0**claimed.attempts, MAX_PAUSE_S) if blamed else AWAY_S
-            delay = pause * (
-                0.5 + self.runtime.random()
-            )  # spread, so that not all come back at once
+            # Spread, so that not all come back at once.
+            delay = pause * (0.5 + self.runtime.random())
             await self.queue.again(exchange, token, delay_s=delay, error=why, blamed=blamed)
         except RayappError as error:
             log.warning("an exchange waits until its claim ends: %s", error.message)
@@ -184,7 +183,7 @@ class ExchangeLearning:
 def _with_learned(case: Case, progress: _Progress) -> Case:
     """What this exchange says of the user already is known to what is asked next."""
     texts = [one["text"] for one in progress.parts.get("profile", ())]
-    return Case(exchange=case.exchange, item=case.item, shown=case.shown, learned=tuple(texts))
+    return replace(case, learned=tuple(texts))
 
 
 def _end(progress: _Progress) -> WorkEnd:

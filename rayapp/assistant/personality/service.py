@@ -134,6 +134,4 @@ def _personality(template: rules.Template) -> Personality:
 
 
 # What a text says does not change, so this is no cache of what a user chose. About 3 MB when full.
-@lru_cache(maxsize=128)
-def _check(content: str) -> rules.Checked:
-    return rules.check(content)
+_check = lru_cache(maxsize=128)(rules.check)

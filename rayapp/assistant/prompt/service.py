@@ -84,9 +84,6 @@ class PromptService:
         own = () if asked is not None else await self.own.windows(scope)
         return rules.window_of(model, self.windows, asked, own)
 
-    async def own_windows(self, scope: ReadScope) -> list[OwnWindow]:
-        return await self.own.windows(scope)
-
     async def set_window(
         self, scope: WriteScope, model: str, tokens: int, *, everybody: bool
     ) -> Window:

@@ -155,20 +155,12 @@ def _insights(context: AssistantContext, named: _Named) -> dict[str, Any]:
     found = context.insights
     lines = [line for line in context.block.lines if line.memory_id in context.known]
     known = [_fact(line.item, named) for line in lines]
-    if found is None:
-        return {
-            "matched_concepts": [],
-            "active_concepts": [],
-            "tier_recommendations": None,
-            "you_already_know": known,
-            "directives": None,
-        }
     return {
-        "matched_concepts": [one.label for one in found.matched],
-        "active_concepts": _active(found, named),
-        "tier_recommendations": advice_data(found, named),
+        "matched_concepts": [one.label for one in found.matched] if found else [],
+        "active_concepts": _active(found, named) if found else [],
+        "tier_recommendations": advice_data(found, named) if found else None,
         "you_already_know": known,
-        "directives": list(found.directives),
+        "directives": list(found.directives) if found else None,
     }
 
 

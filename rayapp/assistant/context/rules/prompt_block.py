@@ -121,11 +121,6 @@ def escape_text(text: str) -> str:
     return _remembered(text) if len(text) <= CACHED_CHARS else _escaped(text)
 
 
-@lru_cache(maxsize=CACHE_LINES)
-def _remembered(text: str) -> str:
-    return _escaped(text)
-
-
 def _escaped(text: str) -> str:
     line = _visible(_BREAKS.sub(f" {LINE_BREAK} ", text)).strip(f" {LINE_BREAK}")
     for _ in range(MOST_ROUNDS):
@@ -134,6 +129,9 @@ def _escaped(text: str) -> str:
             return line or NOTHING
         line = settled
     return line.translate(_ALL_MARKS)
+
+
+_remembered = lru_cache(maxsize=CACHE_LINES)(_escaped)
 
 
 def escape_id(memory_id: str) -> str:

@@ -131,14 +131,6 @@ class World(OutcomeServices):
     def worker(self, **replaced: Any) -> ExchangeLearning:
         """A process that learns; several share the stores. `replaced`: parts that fail."""
         queue = replaced.get("queue", self.queue)
-        policies = ExtractionPolicies(
-            models=self.models,
-            queue=queue,
-            receipts=self.receipts,
-            known=KnownMemories(self.items, self.index, self.embedder, self.books, timeout_s=5.0),
-            conversations=self.conversations,
-            versions=lambda helper, language: f"{language}1",
-        )
         executor = ExtractionExecutor(
             replaced.get("memories", self.memories),
             replaced.get("outcomes", self.outcomes),
@@ -146,6 +138,15 @@ class World(OutcomeServices):
             self.conversations,
             tools=self.tool_verdicts,
             runtime=self.runtime,
+        )
+        policies = ExtractionPolicies(
+            models=self.models,
+            queue=queue,
+            receipts=self.receipts,
+            known=KnownMemories(self.items, self.index, self.embedder, self.books, timeout_s=5.0),
+            conversations=self.conversations,
+            versions=lambda helper, language: f"{language}1",
+            judged=executor.judged,
         )
         return ExchangeLearning(queue, policies, executor, runtime=self.runtime)
 
