@@ -293,6 +293,14 @@ def _label(value: str) -> str:
     return value
 
 
+def comma_list(value: object) -> object:
+    """`"a,b"`, as a URL holds a list, alone or in a list."""
+    names = value if isinstance(value, list) else [value]
+    if not all(isinstance(name, str) for name in names):
+        return value
+    return [part.strip() for name in names for part in str(name).split(",") if part.strip()]
+
+
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 

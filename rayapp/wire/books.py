@@ -25,6 +25,7 @@ STAGES = {
 MAX_RADIUS = 20
 ALONE = "The conversation that alone sees it; null: it is a book."
 Conversation = Annotated[str, Field(min_length=1, max_length=bases.MAX_ID_CHARS)]
+ASKS = bases.optional("The conversation that asks; it sees what is attached to it.")
 TEXT = "Its text, up to 200,000 characters; empty until it is completed."
 
 
@@ -75,9 +76,7 @@ class SeenFrom(bases.Lenient):
     """Where a document is read from."""
 
     aliases: ClassVar = bases.camel("conversation_id")
-    conversation_id: Conversation | None = bases.optional(
-        "The conversation that asks; it sees what is attached to it."
-    )
+    conversation_id: Conversation | None = ASKS
 
 
 class BooksQuery(SeenFrom):
@@ -257,18 +256,14 @@ class BookSearchQuery(PlaceFilters):
     )
     has_code: bool | None = bases.optional("Passages with code, or without.")
     limit: Annotated[int, Field(ge=1, le=100)] = Field(10, description="Hits.")
-    conversation_id: Conversation | None = bases.optional(
-        "The conversation that asks; it sees what is attached to it."
-    )
+    conversation_id: Conversation | None = ASKS
 
 
 class SurroundingQuery(bases.Strict):
     """How much around a chunk."""
 
     aliases: ClassVar = SeenFrom.aliases
-    conversation_id: Conversation | None = bases.optional(
-        "The conversation that asks; it sees what is attached to it."
-    )
+    conversation_id: Conversation | None = ASKS
     radius: Annotated[int, Field(ge=0, le=MAX_RADIUS)] = Field(
         2, description="Chunks on each side."
     )

@@ -21,22 +21,20 @@ if TYPE_CHECKING:  # programs that only have the client need not hold what this 
 MAX_GHOST_REASON = bases.MAX_REASON_CHARS - len(PREFIX)
 
 
-class GhostBody(bases.Lenient, bases.Keyed):
-    """A memory to hide."""
-
-    aliases: ClassVar = bases.camel("memory_id")
-    memory_id: bases.MemoryId = Field(description="Id of the memory.")
-    tier: bases.TierName | None = bases.optional("Where the caller saw it; not needed.")
-    reason: Annotated[str, Field(min_length=1, max_length=MAX_GHOST_REASON)] = Field(
-        DEFAULT_REASON, description="Kept with the memory."
-    )
-
-
 class UnhideBody(bases.Lenient, bases.Keyed):
     """A hidden memory to show again."""
 
     aliases: ClassVar = bases.camel("memory_id")
     memory_id: bases.MemoryId = Field(description="Id of the memory.")
+
+
+class GhostBody(UnhideBody):
+    """A memory to hide."""
+
+    tier: bases.TierName | None = bases.optional("Where the caller saw it; not needed.")
+    reason: Annotated[str, Field(min_length=1, max_length=MAX_GHOST_REASON)] = Field(
+        DEFAULT_REASON, description="Kept with the memory."
+    )
 
 
 class GhostQuery(bases.Lenient):

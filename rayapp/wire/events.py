@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from rayapp.wire.bases import Absent, Answer, Strict, optional
+from rayapp.wire.bases import Absent, Answer, Strict, comma_list, optional
 
 # Kinds of `rayapp.admin.ports.StreamKind`.
 EventName = Literal[
@@ -25,18 +25,11 @@ EventName = Literal[
 ]
 
 
-def _names(value: object) -> object:
-    """`types=stored,indexed` and `types=stored&types=indexed` are the same."""
-    if not isinstance(value, list | tuple):
-        return value
-    return [name.strip() for one in value for name in str(one).split(",") if name.strip()]
-
-
 class EventsQuery(Strict):
     """Query fields of the event stream."""
 
     aliases: ClassVar = {"lastEventId": "last_event_id", "kinds": "types"}
-    types: Annotated[tuple[EventName, ...], BeforeValidator(_names)] | None = optional(
+    types: Annotated[tuple[EventName, ...], BeforeValidator(comma_list)] | None = optional(
         "Which events, joined by commas; all that you may see when absent."
     )
     last_event_id: str | None = Field(

@@ -34,14 +34,6 @@ def _at_most(value: int) -> int:
     return min(value, MOST_HITS)
 
 
-def _comma_list(value: object) -> object:
-    """`"a,b"`, as the first client sends it in a URL."""
-    names = value if isinstance(value, list) else [value]
-    if not all(isinstance(name, str) for name in names):
-        return value
-    return [part.strip() for name in names for part in str(name).split(",") if part.strip()]
-
-
 def _core(tiers: tuple[Tier, ...]) -> tuple[Tier, ...]:
     for tier in tiers:
         if tier in DATAGOV_TIERS:
@@ -75,7 +67,7 @@ def _whole(value: Any) -> Any:
 
 
 HookLimit = Annotated[int, Field(ge=1), AfterValidator(_at_most)]
-HookTiers = Annotated[TierList, BeforeValidator(_comma_list), AfterValidator(_core)]
+HookTiers = Annotated[TierList, BeforeValidator(bases.comma_list), AfterValidator(_core)]
 HookQuestion = Annotated[str, AfterValidator(_long_enough)]
 ToolNames = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],

@@ -10,6 +10,9 @@ from rayapp.memory.requests import MemoryEdit, NewMemory, StoreResult
 from rayapp.memory.tiers import Tier
 from rayapp.wire import bases
 
+Summary = Annotated[str, Field(max_length=bases.MAX_SUMMARY_CHARS)]
+Reason = Annotated[str, Field(max_length=bases.MAX_REASON_CHARS)]
+
 
 class DatagovBody(bases.Lenient):
     """The fields that filters read, typed; others are kept as they are."""
@@ -56,9 +59,7 @@ class StoreItem(bases.Strict):
     memory_id: bases.MemoryId | None = bases.optional("Your id; made when absent.")
     created_at: bases.UtcTime | None = bases.optional("When it happened; naive is UTC.")
     source: SourceBody | None = bases.optional("Where it came from.")
-    summary: Annotated[str, Field(max_length=bases.MAX_SUMMARY_CHARS)] | None = bases.optional(
-        "A short form."
-    )
+    summary: Summary | None = bases.optional("A short form.")
     subject_id: bases.Name | None = bases.optional("Whom it is about; default the user.")
     valid_from: bases.UtcTime | None = bases.optional("Valid from; naive is UTC.")
     valid_to: bases.UtcTime | None = bases.optional("Valid until; naive is UTC.")
@@ -100,16 +101,12 @@ class EditBody(RestoreBody):
     text: str | None = bases.optional("New text; it is embedded again.")
     tags: bases.Labels | None = bases.optional("All tags from now on.")
     entities: bases.Labels | None = bases.optional("All entities from now on.")
-    summary: Annotated[str, Field(max_length=bases.MAX_SUMMARY_CHARS)] | None = bases.optional(
-        "New short form."
-    )
+    summary: Summary | None = bases.optional("New short form.")
     importance: bases.Share | None = bases.optional("0 to 1.")
     confidence: bases.Share | None = bases.optional("0 to 1.")
     always_inject: bases.Flag | None = bases.optional("Pin or unpin; memory_bank only.")
     valid_to: bases.UtcTime | None = bases.optional("Valid until; naive is UTC.")
-    reason: Annotated[str, Field(max_length=bases.MAX_REASON_CHARS)] | None = bases.optional(
-        "Kept with the old version."
-    )
+    reason: Reason | None = bases.optional("Kept with the old version.")
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
@@ -121,9 +118,7 @@ class EditBody(RestoreBody):
 class ArchiveBody(RestoreBody):
     """Why, and at which version."""
 
-    reason: Annotated[str, Field(max_length=bases.MAX_REASON_CHARS)] | None = bases.optional(
-        "Kept with the memory."
-    )
+    reason: Reason | None = bases.optional("Kept with the memory.")
 
 
 class VersionsQuery(bases.Strict):
