@@ -212,10 +212,6 @@ def error_answer(error: e.RayappError, path: str = "") -> Response:
     return answer(body, status=status_of(error), headers=headers)
 
 
-def internal_answer(request_id: str, path: str = "") -> Response:
-    return error_answer(internal_error(request_id), path)
-
-
 def internal_error(request_id: str) -> e.RayappError:
     """What a caller sees of an unexpected exception: the id to look up in the log."""
     return e.RayappError(f"Internal error, request id {request_id}.", code=INTERNAL)

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rayapp.api.auth import NOTICE_HEADER, Guard, Mark, RouteRule, source_of
 from rayapp.api.call import SCOPE_KEY, Call
-from rayapp.api.errors import error_answer, internal_answer
+from rayapp.api.errors import error_answer, internal_error
 from rayapp.api.hebrew_errors import prefers_hebrew, wants_hebrew
 from rayapp.api.services import Services, Starting
 from rayapp.core import errors
@@ -155,7 +155,8 @@ class RequestMiddleware:
             await reply.send_answer(error_answer(told, scope["path"]))
         except Exception:  # the last frame: the caller gets an id, the log the trace
             logger.exception("request %s failed", reply.request_id)
-            await reply.send_answer(internal_answer(reply.request_id, scope["path"]))
+            broken = internal_error(reply.request_id)
+            await reply.send_answer(error_answer(broken, scope["path"]))
         finally:
             self._in_flight -= 1
             if services is not None:

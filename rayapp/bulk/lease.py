@@ -307,19 +307,12 @@ class RunRequest:
         return job.job_id == self.new_id or (self.resume and job.params == self.params)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowListener:
-    """Hears once which job is followed, then how far it is."""
-
-    on_follow: Callable[[Job], Awaitable[None]]
-    on_progress: OnProgress
-
-
 @dataclass(eq=False)
 class JobFollower:
     """Waits for the lease of a kind in the name of one request.
 
-    `stop`: set when this process was asked to end.
+    `stop`: set when this process was asked to end. `on_follow` hears once which job is followed,
+    then `on_progress` how far it is.
     """
 
     jobs: JobStore
@@ -329,7 +322,8 @@ class JobFollower:
     _: KW_ONLY
     clock: Clock
     sleep: Sleep
-    listener: FollowListener
+    on_follow: Callable[[Job], Awaitable[None]]
+    on_progress: OnProgress
 
     def __post_init__(self) -> None:
         self._told: str | None = None
@@ -439,8 +433,8 @@ class JobFollower:
     async def _tell(self, job: Job) -> None:
         if self._told != job.job_id:
             self._told = job.job_id
-            await self.listener.on_follow(job)
-        self.listener.on_progress(job)
+            await self.on_follow(job)
+        self.on_progress(job)
 
 
 async def the_named(jobs: JobStore, request: RunRequest, job_id: str) -> Job:

@@ -126,7 +126,8 @@ class JobRunner:
             self._stop,
             clock=self.clock,
             sleep=self.sleep,
-            listener=lease.FollowListener(on_follow=followed, on_progress=on_progress),
+            on_follow=followed,
+            on_progress=on_progress,
         )
         while (result := await follower.seat()) is None:
             self._taken = None

@@ -247,7 +247,8 @@ def demo(
     ] = None,
 ) -> None:
     """Start the stack if need be, store real input, ask a dozen questions, show the answers."""
-    from rayapp.local.demo import DEMO_KEY, material_of, run
+    from rayapp.local.demo.material import material_of
+    from rayapp.local.demo.runner import DEMO_KEY, run
 
     key = read_key(api_key_file)
     settings = settings_of(data_dir)

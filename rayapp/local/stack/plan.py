@@ -189,12 +189,8 @@ class Plan:
         write_private(self.paths.token, secrets.token_hex(32))
         self.front = self._find_front()
         raylet = self.paths.ray / "session_latest" / "sockets" / "raylet"
-
-        def ready() -> bool:
-            return listens(raylet)
-
         command, env = self._ray_program()
-        self._add("ray", command, ready, RAY_TIMEOUT_S, RAY_STOP_WAIT_S, env)
+        self._add("ray", command, lambda: listens(raylet), RAY_TIMEOUT_S, RAY_STOP_WAIT_S, env)
         self.children[-1].clean = self._clean_ray
 
     def renew_ray(self, ray: Child) -> None:

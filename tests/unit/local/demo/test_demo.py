@@ -10,9 +10,8 @@ import pytest
 from rich.console import Console
 
 from rayapp.core.ids import MEMORY_ID_PATTERN
-from rayapp.local.demo import run
 from rayapp.local.demo.material import DemoQuestion, load_material
-from rayapp.local.demo.runner import next_commands
+from rayapp.local.demo.runner import next_commands, run
 from rayapp.local.demo.table import (
     DemoAnswer,
     answer_table,
