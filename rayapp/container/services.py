@@ -34,7 +34,7 @@ from rayapp.assistant.personality.rules import Template
 from rayapp.assistant.personality.service import PersonalityService
 from rayapp.assistant.prompt.rules import ModelWindow
 from rayapp.assistant.prompt.service import PromptService
-from rayapp.assistant.tool_results.service import ToolResultService, summarising
+from rayapp.assistant.tool_results.service import ToolResultService
 from rayapp.assistant.tools.rules.table import ToolRow, row_of
 from rayapp.assistant.tools.service import ToolSources, ToolsService
 from rayapp.bulk.ports import JobLauncher
@@ -531,9 +531,8 @@ class Container:
 
     @cached_property
     def tool_results(self) -> ToolResultService:
-        summarise = summarising(self.models)
         return ToolResultService(
-            self.memories, self.stores.items, runtime=self.runtime, summarise=summarise
+            self.memories, self.stores.items, self.models, runtime=self.runtime
         )
 
     @cached_property

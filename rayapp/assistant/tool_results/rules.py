@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from rayapp.assistant.tools.rules.definitions import MEMORY_TOOLS, own_name
 from rayapp.core.errors import InvalidInput
-from rayapp.inference.chat.rules.answers import faithful
+from rayapp.core.settings.model import ToolResultSettings
 from rayapp.memory.item import MemoryItem, Source, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
@@ -40,15 +40,6 @@ def _value(item: MemoryItem) -> tuple[object, ...]:
         item.stored_at,
         item.point_id,
     )
-
-
-# A longer one is no summary: three short sentences. Our choice.
-MAX_SUMMARY_CHARS = 1_000
-
-
-def accepted_summary(reply: str, text: str) -> str | None:
-    """The answer of a model as one line; None when it is none that may be kept."""
-    return faithful(reply, text, MAX_SUMMARY_CHARS)
 
 
 # Colours and cursor moves of terminals.
@@ -275,7 +266,6 @@ SkipReason = Literal["failed", "memory_tool", "too_short"]
 ResultStatus = Literal["stored", "duplicate", "skipped"]
 
 # The first client's numbers.
-MIN_CHARS, MAX_CHARS = 100, 10_000
 IMPORTANCE, CONFIDENCE = 0.6, 0.7
 HASH_CHARS = 16
 # Redaction makes a text shorter now and then: it sees a fifth more than is kept. What was never
@@ -312,14 +302,6 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolLimits:
-    """Characters of the cleaned answer, without its label."""
-
-    min_chars: int = MIN_CHARS
-    max_chars: int = MAX_CHARS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """`new` is None when the answer is not kept: `skipped` says why.
 
@@ -347,7 +329,7 @@ class Ingested:
     archived: tuple[str, ...] = ()
 
 
-def prepare(result: ToolResult, limits: ToolLimits) -> Prepared:
+def prepare(result: ToolResult, limits: ToolResultSettings) -> Prepared:
     """The memory that `result` becomes. Equal answers get equal ids, whoever asked what."""
     if result.failed:
         return Prepared(new=None, skipped="failed")

@@ -2,22 +2,21 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from rayapp.assistant.tool_results.rules import (
     LOOKED_AT,
     Ingested,
     Prepared,
-    ToolLimits,
     ToolResult,
-    accepted_summary,
     conversation_tag,
     prepare,
     surplus_results,
 )
 from rayapp.core.errors import Conflict, DuplicateMemory, NotFound, RayappError
 from rayapp.core.runtime import Runtime
+from rayapp.inference.chat.rules.answers import faithful
 from rayapp.inference.ports import ModelPort, ModelQuestion, prompt_language
 from rayapp.learning.rules.promotion import OWN_REASONS
 from rayapp.memory.item import MemoryItem, SourceType, Status
@@ -35,31 +34,26 @@ log = logging.getLogger(__name__)
 SURPLUS_ROUNDS = 3
 # Below this length, characters, a result is its own summary.
 SUMMARY_FROM_CHARS = 2_000
+# A longer one is no summary: three short sentences. Our choice.
 MAX_SUMMARY_CHARS = 1_000
 # Summaries in work per process; a result beyond them goes without one.
 MAX_SUMMARIES = 8
-
-Summarise = Callable[[WriteScope, str], Awaitable[str | None]]
 
 
 @dataclass(eq=False)
 class ToolResultService:
     """Remembers what tools answered. Raises InvalidInput, Conflict, StoreDown.
 
-    `summarise`: makes a short form with a model, after the answer; None: nothing is summarised.
+    `models`: makes a short form after the answer, where its settings allow it.
     """
 
     memories: MemoriesService
     store: MemoryStore
+    models: ModelPort
     _: KW_ONLY
     runtime: Runtime
-    summarise: Summarise | None = None
 
     def __post_init__(self) -> None:
-        self._limits = ToolLimits(
-            min_chars=self.runtime.settings.tool_results.min_chars,
-            max_chars=self.runtime.settings.tool_results.max_chars,
-        )
         self._summaries: set[asyncio.Task[None]] = set()
 
     async def ingest(self, scope: WriteScope, results: Sequence[ToolResult]) -> list[Ingested]:
@@ -71,7 +65,7 @@ class ToolResultService:
         await asyncio.gather(*self._summaries, return_exceptions=True)
 
     async def _one(self, scope: WriteScope, result: ToolResult) -> Ingested:
-        prepared = prepare(result, self._limits)
+        prepared = prepare(result, self.runtime.settings.tool_results)
         done = Ingested(status="skipped", prepared=prepared)
         if prepared.new is not None:
             done = await self._stored(scope, prepared, prepared.new)
@@ -157,21 +151,26 @@ class ToolResultService:
         return [left.memory_id] if left.status is Status.ARCHIVED else []
 
     def _start_summary(self, scope: WriteScope, memory_id: str, text: str) -> None:
-        if self.summarise is None or len(text) < SUMMARY_FROM_CHARS:
+        if len(text) < SUMMARY_FROM_CHARS or not self.models.enabled("tool_result_summary"):
             return
         if len(self._summaries) >= MAX_SUMMARIES:
             self.runtime.metrics.count("tool_results", status="no_summary")
             return
-        task = asyncio.create_task(self._summary(self.summarise, scope, memory_id, text))
+        task = asyncio.create_task(self._summary(scope, memory_id, text))
         self._summaries.add(task)
         task.add_done_callback(self._summaries.discard)
 
-    async def _summary(
-        self, summarise: Summarise, scope: WriteScope, memory_id: str, text: str
-    ) -> None:
+    async def _summary(self, scope: WriteScope, memory_id: str, text: str) -> None:
         """A result without a summary is as good as it was: no failure of this reaches anybody."""
+        question = ModelQuestion(
+            helper="tool_result_summary",
+            variables={"text": text},
+            answer=str,
+            language=prompt_language(text),
+        )
         try:
-            made = await summarise(scope, text)
+            said = (await self.models.ask(scope.user_id, question)).value
+            made = faithful(said or "", text, MAX_SUMMARY_CHARS)
             short = redact(made or "").text.strip()[:MAX_SUMMARY_CHARS]
             if short:
                 edit = MemoryEdit(summary=short, reason="summarised")
@@ -183,21 +182,3 @@ class ToolResultService:
 def _put_away(item: MemoryItem) -> bool:
     """Whether a person took it out of sight, and so wants it there."""
     return item.status is not Status.ACTIVE and item.archived_reason not in OWN_REASONS
-
-
-def summarising(models: ModelPort) -> Summarise | None:
-    """What `ToolResultService` calls after it answered; None: no model may be asked."""
-    if not models.enabled("tool_result_summary"):
-        return None
-
-    async def summarise(scope: WriteScope, text: str) -> str | None:
-        question = ModelQuestion(
-            helper="tool_result_summary",
-            variables={"text": text},
-            answer=str,
-            language=prompt_language(text),
-        )
-        reply = await models.ask(scope.user_id, question)
-        return accepted_summary(reply.value, text) if reply.value is not None else None
-
-    return summarise

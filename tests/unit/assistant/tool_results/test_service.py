@@ -9,13 +9,15 @@ import pytest
 
 from rayapp.assistant.tool_results import service as module
 from rayapp.assistant.tool_results.rules import Ingested, ToolResult
-from rayapp.assistant.tool_results.service import Summarise, ToolResultService
+from rayapp.assistant.tool_results.service import ToolResultService
 from rayapp.container import bootstrap
-from rayapp.core.errors import RayappError, StoreDown
+from rayapp.core.errors import ModelDown, StoreDown
+from rayapp.inference.ports import ChatAnswer, ChatRequest
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
+from tests.support.chat_models import ScriptedChat, model_calls
 from tests.support.harness import Harness
 from tests.unit.api.serving import settings_with
 
@@ -28,11 +30,23 @@ def saying(number: int, **fields: Any) -> ToolResult:
     return ToolResult(tool_name="tavily_search", text=f"{number}: {TEXT}", **fields)
 
 
-def service(world: Harness, summarise: Summarise | None = None) -> ToolResultService:
+def service(world: Harness, chat: ScriptedChat | None = None) -> ToolResultService:
     runtime = bootstrap.runtime_of(world.services.settings, world.metrics, world.clock)
-    return ToolResultService(
-        world.services.memories, world.items, runtime=runtime, summarise=summarise
-    )
+    models = model_calls(chat, clock=world.clock)
+    return ToolResultService(world.services.memories, world.items, models, runtime=runtime)
+
+
+class Waiting(ScriptedChat):
+    """Answers once it may."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__([answer])
+        self.may_go = asyncio.Event()
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        answer = await super().complete(request)
+        await self.may_go.wait()
+        return answer
 
 
 @pytest.fixture
@@ -194,31 +208,19 @@ async def test_a_store_that_is_away_is_said(world: Harness) -> None:
 
 
 async def test_a_summary_comes_after_the_answer_and_without_secrets(world: Harness) -> None:
-    may_go, asked = asyncio.Event(), []
-
-    async def model(scope: WriteScope, text: str) -> str:
-        asked.append((scope.user_id, len(text)))
-        await may_go.wait()
-        return "  Rail to Nazareth; ask dana@example.com  "
-
-    ingesting = service(world, model)
+    chat = Waiting("  Rail to Nazareth; ask dana@example.com  ")
+    ingesting = service(world, chat)
     long = replace(saying(1), text=TEXT * 20)
     (done,) = await ingesting.ingest(DANA, [long])
     assert (await item(world, done.memory_id)).summary is None
-    may_go.set()
+    chat.may_go.set()
     await ingesting.settle()
     assert (await item(world, done.memory_id)).summary == "Rail to Nazareth; ask [redacted:email]"
-    assert asked[0][0] == "dana"
 
 
-@pytest.mark.parametrize("answer", [None, "", RayappError("no model")])
+@pytest.mark.parametrize("answer", ["", ModelDown("no model")])
 async def test_a_result_without_a_summary_stays_as_it_is(world: Harness, answer: Any) -> None:
-    async def model(scope: WriteScope, text: str) -> str | None:
-        if isinstance(answer, RayappError):
-            raise answer
-        return answer
-
-    ingesting = service(world, model)
+    ingesting = service(world, ScriptedChat([answer]))
     (done,) = await ingesting.ingest(DANA, [replace(saying(1), text=TEXT * 20)])
     await ingesting.settle()
     stored = await item(world, done.memory_id)
@@ -226,19 +228,12 @@ async def test_a_result_without_a_summary_stays_as_it_is(world: Harness, answer:
 
 
 async def test_short_results_are_not_summarised_and_summaries_are_bounded(world: Harness) -> None:
-    begun, may_go = [], asyncio.Event()
-
-    async def model(scope: WriteScope, text: str) -> str | None:
-        begun.append(text)
-        await may_go.wait()
-        return None
-
-    ingesting = service(world, model)
+    chat = Waiting("Rail to Nazareth.")
+    ingesting = service(world, chat)
     await ingesting.ingest(DANA, [saying(0)])
     await ingesting.ingest(
         DANA, [replace(saying(n), text=f"{n} " + TEXT * 20) for n in range(1, 12)]
     )
-    await asyncio.sleep(0)
-    assert len(begun) == module.MAX_SUMMARIES
-    may_go.set()
+    chat.may_go.set()
     await ingesting.settle()
+    assert len(chat.requests) == module.MAX_SUMMARIES

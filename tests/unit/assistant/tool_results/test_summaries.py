@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.tool_results.rules import MAX_SUMMARY_CHARS, ToolResult, accepted_summary
-from rayapp.assistant.tool_results.service import ToolResultService, summarising
+from rayapp.assistant.tool_results.rules import ToolResult
+from rayapp.assistant.tool_results.service import MAX_SUMMARY_CHARS, ToolResultService
 from rayapp.container import bootstrap
 from rayapp.core.errors import ModelDown
+from rayapp.inference.chat.rules.answers import faithful
 from rayapp.inference.ports import ChatAnswer, ChatRequest
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -38,9 +39,7 @@ async def ingested(
     world = Harness.ready()
     models = model_calls(chat, clock=world.clock, **settings)
     runtime = bootstrap.runtime_of(world.services.settings, world.metrics, world.clock)
-    service = ToolResultService(
-        world.services.memories, world.items, runtime=runtime, summarise=summarising(models)
-    )
+    service = ToolResultService(world.services.memories, world.items, models, runtime=runtime)
     (done,) = await service.ingest(DANA, [ToolResult(tool_name="tavily_search", text=text)])
     assert done.memory_id is not None
     first = await world.services.memories.get(ReadScope("dana"), done.memory_id)
@@ -91,11 +90,8 @@ async def test_what_is_no_summary_is_dropped(answer: Any) -> None:
     assert after == first
 
 
-async def test_switched_off_or_without_an_endpoint_nothing_is_asked() -> None:
+async def test_switched_off_nothing_is_asked() -> None:
     chat = ScriptedChat([GOOD_EN])
-    off = model_calls(chat, helpers={"tool_result_summary": False})
-    assert summarising(off) is None
-    assert summarising(model_calls(None)) is None
     _, first, after = await ingested(chat, EN, helpers={"tool_result_summary": False})
     assert (after, chat.requests) == (first, [])
 
@@ -108,10 +104,10 @@ async def test_a_short_result_is_its_own_summary() -> None:
 
 @pytest.mark.parametrize("says", ["", "x" * (MAX_SUMMARY_CHARS + 1), EN])
 def test_a_summary_is_shorter_than_its_text_and_than_the_limit(says: str) -> None:
-    assert accepted_summary(says, EN) is None
+    assert faithful(says, EN, MAX_SUMMARY_CHARS) is None
 
 
 def test_a_text_of_both_languages_may_be_summed_up_in_either() -> None:
     both = EN + HE
-    assert accepted_summary(GOOD_EN, both) == GOOD_EN
-    assert accepted_summary(GOOD_HE, both) == GOOD_HE
+    assert faithful(GOOD_EN, both, MAX_SUMMARY_CHARS) == GOOD_EN
+    assert faithful(GOOD_HE, both, MAX_SUMMARY_CHARS) == GOOD_HE

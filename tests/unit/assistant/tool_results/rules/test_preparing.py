@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 
 from rayapp.assistant.tool_results.rules import (
     CATEGORIES,
-    MAX_CHARS,
-    MIN_CHARS,
     Prepared,
-    ToolLimits,
     ToolResult,
     as_text,
     category_of,
@@ -23,11 +20,12 @@ from rayapp.assistant.tool_results.rules import (
     label_language,
     prepare,
 )
+from rayapp.core.settings.model import ToolResultSettings
 from rayapp.memory.item import SourceType
 from rayapp.memory.rules.creation import TextLimits, check_new
 from rayapp.memory.tiers import Tier
 
-LIMITS = ToolLimits()
+LIMITS = ToolResultSettings()
 ENGLISH = "The light rail between Haifa and Nazareth is being built in sections. " * 3
 HEBREW = "הרכבת הקלה בין חיפה לנצרת נבנית בשלבים, והקטע הראשון ייפתח בשנים הקרובות. " * 3
 SENTENCES = st.lists(
@@ -171,7 +169,7 @@ def test_a_long_answer_is_cut_and_says_so(text: str, note: str) -> None:
     prepared = prepare(result(text * 100), LIMITS)
     new = kept(prepared)
     assert prepared.truncated
-    assert prepared.kept_chars <= MAX_CHARS
+    assert prepared.kept_chars <= LIMITS.max_chars
     assert prepared.original_chars == len((text * 100).strip())
     assert new.text.endswith(
         "\n\n" + note.format(kept=prepared.kept_chars, of=prepared.original_chars)
@@ -195,7 +193,7 @@ def test_equal_answers_are_one_memory_whoever_asked() -> None:
 def test_a_secret_at_the_end_of_what_is_looked_at_is_not_kept_in_half() -> None:
     """The address lies across the place where the reading stops; marks make room for the rest."""
     filler = "dana@example.com " * 300
-    size = round(MAX_CHARS * 1.2)
+    size = round(LIMITS.max_chars * 1.2)
     text = filler + "word " * ((size - len(filler) - 8) // 5)
     text += "x" * (size - len(text) - 8) + " somebody.private@example.com " + "word " * 5_000
     new = kept(prepare(result(text), LIMITS))
@@ -216,7 +214,7 @@ def test_a_cut_keeps_a_beginning_and_no_half_word(text: str, limit: int) -> None
 def test_whatever_a_tool_says_may_be_stored(text: str, query: str) -> None:
     prepared = prepare(result(text + " " + ENGLISH, query=query), LIMITS)
     check_new(kept(prepared), TextLimits(text=100_000, memory_bank=5_000))
-    assert MIN_CHARS <= prepared.kept_chars <= MAX_CHARS
+    assert LIMITS.min_chars <= prepared.kept_chars <= LIMITS.max_chars
 
 
 @pytest.mark.parametrize("filler", [ENGLISH, HEBREW])

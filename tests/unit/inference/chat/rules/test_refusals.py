@@ -2,9 +2,8 @@
 
 import pytest
 
-from rayapp.assistant.tool_results.rules import accepted_summary
 from rayapp.index.rules.prefix import accepted_prefix
-from rayapp.inference.chat.rules.answers import refuses
+from rayapp.inference.chat.rules.answers import faithful, refuses
 from tests.support.builders import an_item
 
 REFUSALS = [
@@ -124,7 +123,7 @@ def test_a_refusal_is_neither_prefix_nor_summary(text: str) -> None:
     told = "הוא פתוח בימי ראשון " * 60 if hebrew else "It is open on Sundays " * 60
     assert refuses(f"  {text}")
     assert accepted_prefix(text, an_item(text=told)) == ""
-    assert accepted_summary(text, told) is None
+    assert faithful(text, told, most=1_000) is None
 
 
 @pytest.mark.parametrize("text", ANSWERS)
