@@ -36,7 +36,7 @@ from rayapp.assistant.prompt.rules import ModelWindow
 from rayapp.assistant.prompt.service import PromptService
 from rayapp.assistant.tool_results.service import ToolResultService
 from rayapp.assistant.tools.rules.table import ToolRow, row_of
-from rayapp.assistant.tools.service import ToolSources, ToolsService
+from rayapp.assistant.tools.service import ToolsService
 from rayapp.bulk.ports import JobLauncher
 from rayapp.bulk.service import JobsService
 from rayapp.container.bootstrap import (
@@ -522,8 +522,10 @@ class Container:
         return ToolsService(
             self.memories,
             self.bank,
-            ToolSources(self.search, self.insights, self.books),
+            self.search,
             self.outcomes,
+            self.insights,
+            self.books,
             sessions=self.stores.sessions,
             table=tool_table(),
             runtime=self.runtime,

@@ -57,7 +57,7 @@ def tool_call(
 
 def offered(call: Call) -> list[type[Tool]]:
     """The tools that this key may call: a model must not be offered what will be refused."""
-    return [one for one in call.services.tools.listed() if call.who.may_write or not one.writes]
+    return [one for one in call.services.tools.listed if call.who.may_write or not one.writes]
 
 
 def hints(tool: type[Tool]) -> wire.ToolHints:

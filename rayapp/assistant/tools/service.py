@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 from weakref import WeakValueDictionary
 
 from rayapp.assistant.context.service import floor_of
@@ -20,14 +20,10 @@ from rayapp.core.runtime import Runtime
 from rayapp.documents.service import BooksService
 from rayapp.graphs.records import InsightsRequest
 from rayapp.learning.insights import InsightsService
-from rayapp.learning.outcomes import OutcomesService
-from rayapp.memory.bank import MemoryBankService
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
-from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import SearchQuery
-from rayapp.search.service import SearchService
 
 # Searches that an assistant may make itself in one turn, our choice.
 SEARCHES_PER_TURN = 1
@@ -40,39 +36,24 @@ SHOWN_AGAIN = 5
 Handler = Callable[[WriteScope, ToolCall, Any], Awaitable[ToolAnswer]]
 
 
-class ToolSources(NamedTuple):
-    """What the tools read from."""
+@dataclass(eq=False)
+class ToolsService(ToolWrites):
+    """The tools of an assistant. Raises what the services behind them raise.
 
-    search: SearchService
+    `table`: what programs show of tools, by name.
+    """
+
     insights: InsightsService
     books: BooksService
+    _: KW_ONLY
+    sessions: SessionStore
+    table: Mapping[str, ToolRow]
+    runtime: Runtime
 
-
-class ToolsService(ToolWrites):
-    """The tools of an assistant. Raises what the services behind them raise."""
-
-    def __init__(
-        self,
-        memories: MemoriesService,
-        bank: MemoryBankService,
-        sources: ToolSources,
-        outcomes: OutcomesService,
-        *,
-        sessions: SessionStore,
-        table: Mapping[str, ToolRow],
-        runtime: Runtime,
-    ) -> None:
-        """`table`: what programs show of tools, by name."""
-        documents = runtime.settings.compat.tier_documents
-        super().__init__(memories, bank, sources.search, outcomes, documents=documents)
-        self._learned = sources.insights
-        self._books = sources.books
-        self._context = runtime.settings.context
-        self._sessions = sessions
-        self._runtime = runtime
-        self.table = table
+    def __post_init__(self) -> None:
+        self.documents = self.runtime.settings.compat.tier_documents
+        self.listed = definitions.tools_named(self.documents)
         self._turns = WeakValueDictionary[tuple[str, str, str], asyncio.Lock]()
-        self._listed = definitions.tools_named(self.documents)
         self._handlers: Mapping[str, Handler] = {
             definitions.GetContextInsights.name: self._insights,
             definitions.SearchMemory.name: self._search,
@@ -83,9 +64,6 @@ class ToolsService(ToolWrites):
             definitions.ArchiveMemory.name: self.archive,
             definitions.ScoreMemories.name: self.score,
         }
-
-    def listed(self) -> tuple[type[definitions.Tool], ...]:
-        return self._listed
 
     async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
         """NotFound, code `unknown_tool`; InvalidInput names the argument; Forbidden when the
@@ -101,9 +79,9 @@ class ToolsService(ToolWrites):
         try:
             answer = await self._answer(tool, scope, call)
         except RayappError as error:
-            self._runtime.metrics.count("tool_calls", tool=tool.name, result=error.code)
+            self.runtime.metrics.count("tool_calls", tool=tool.name, result=error.code)
             raise
-        self._runtime.metrics.count("tool_calls", tool=tool.name, result="ok")
+        self.runtime.metrics.count("tool_calls", tool=tool.name, result="ok")
         return answer
 
     async def _answer(
@@ -112,7 +90,7 @@ class ToolsService(ToolWrites):
         if tool.writes and not call.may_write:
             raise Forbidden(f"{tool.name} needs the scope write; use another key.")
         if tool.writes:
-            self._runtime.disk.check()
+            self.runtime.disk.check()
         arguments, repairs = await self._read(tool, scope, call)
         answer = await self._handlers[tool.name](scope, call, arguments)
         most = row_of(tool.name, self.table).tokens
@@ -146,7 +124,7 @@ class ToolsService(ToolWrites):
         asked = InsightsRequest(
             query=args.query, conversation_id=call.conversation_id, message_id=call.turn_id
         )
-        found = await self._learned.insights(ReadScope(scope.user_id), asked)
+        found = await self.insights.insights(ReadScope(scope.user_id), asked)
         data = texts.insights_data(found, self.documents)
         return ToolAnswer(call.name, texts.insights_text(found, self.documents), data)
 
@@ -161,7 +139,7 @@ class ToolsService(ToolWrites):
             # Who asks for more, or for an order of their own, wants the weak ones as well.
             floor=None
             if args.more or args.sort_by
-            else floor_of(self._context, args.limit, named=True),
+            else floor_of(self.runtime.settings.context, args.limit, named=True),
             where=ItemFilter(tags_any=args.tags) if args.tags else ItemFilter(),
         )
         return await self._found(scope, call, args, asked)
@@ -171,8 +149,8 @@ class ToolsService(ToolWrites):
     ) -> ToolAnswer:
         reads, ids = ReadScope(scope.user_id), None
         if args.titles is not None:
-            ids = await self._books.with_passages(
-                reads, await self._books.named(reads, args.titles, call.conversation_id)
+            ids = await self.books.with_passages(
+                reads, await self.books.named(reads, args.titles, call.conversation_id)
             )
         where = ItemFilter(
             doc_ids=ids,
@@ -209,7 +187,7 @@ class ToolsService(ToolWrites):
             made = await self._count(scope, call)
             if made > SEARCHES_PER_TURN and not args.more:
                 return await self._limited(scope, call)
-            now = self._runtime.clock.now()
+            now = self.runtime.clock.now()
             data: dict[str, Any] = {
                 "query": args.query,
                 "receipt_id": found.receipt_id,
@@ -221,7 +199,7 @@ class ToolsService(ToolWrites):
             }
             text = texts.found_text(found, args.query, now, self.documents)
             if not found.hits:
-                meant = await self._learned.suggestions(scope.own, args.query)
+                meant = await self.insights.suggestions(scope.own, args.query)
                 text += texts.meant_text(meant)
                 data |= {"suggestions": list(meant)} if meant else {}
             return ToolAnswer(call.name, text, data, found.degraded)
@@ -235,7 +213,7 @@ class ToolsService(ToolWrites):
         return self._turns.setdefault(turn, asyncio.Lock())
 
     def _check_length(self, query: str) -> None:
-        most = self._runtime.settings.http.query_limit_chars
+        most = self.runtime.settings.http.query_limit_chars
         if len(query) > most:
             raise InvalidInput(
                 f"query: has {len(query)} characters; send at most {most}.",
@@ -248,9 +226,8 @@ class ToolsService(ToolWrites):
         """Searches of this turn that were answered."""
         if call.conversation_id is None or call.turn_id is None:
             return 0
-        session = await self._sessions.get(ReadScope(scope.user_id), call.conversation_id)
-        same = session is not None and session.turn_id == call.turn_id
-        return session.refinements if session is not None and same else 0
+        session = await self.sessions.get(ReadScope(scope.user_id), call.conversation_id)
+        return session.refinements if session and session.turn_id == call.turn_id else 0
 
     async def _count(self, scope: WriteScope, call: ToolCall) -> int:
         """One more. It is counted once it is answered: a search that failed takes no place. Without
@@ -258,12 +235,12 @@ class ToolsService(ToolWrites):
         time the count tells which one came first."""
         if call.conversation_id is None or call.turn_id is None:
             return 0
-        return await self._sessions.refine(
-            scope, call.conversation_id, call.turn_id, self._runtime.clock.now()
+        return await self.sessions.refine(
+            scope, call.conversation_id, call.turn_id, self.runtime.clock.now()
         )
 
     async def _limited(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:
-        now, earlier = self._runtime.clock.now(), await self._earlier(scope, call)
+        now, earlier = self.runtime.clock.now(), await self._earlier(scope, call)
         shown = [
             {"position": at, **texts.item_data(item, now, self.documents)} for at, item in earlier
         ]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -51,8 +51,7 @@ class ToolWrites:
     bank: MemoryBankService
     search: SearchService
     outcomes: OutcomesService
-    _: KW_ONLY
-    documents: bool
+    documents: bool = field(init=False)
 
     # --- outcomes
 
