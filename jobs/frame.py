@@ -36,7 +36,7 @@ from rayapp.bulk.rules import (
     EXIT_INCOMPLETE,
     JobResult,
 )
-from rayapp.bulk.runner import JobRunner, JobStores
+from rayapp.bulk.runner import JobRunner
 from rayapp.client.discovery import data_dir_of
 from rayapp.client.progress import Bar, Progress
 from rayapp.container import bootstrap
@@ -180,7 +180,8 @@ class _Run:
             if warm is not None:
                 workers.warm(warm)
             yield JobRunner(
-                JobStores(jobs=stores.jobs, leases=stores.leases),
+                stores.jobs,
+                stores.leases,
                 workers,
                 self._open_work,
                 settings=self._settings.jobs,

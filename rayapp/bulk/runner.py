@@ -38,12 +38,6 @@ LOST_PAUSE_S = 0.5
 OpenWork = Callable[[Mapping[str, Any]], Awaitable[JobWork]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobStores:
-    jobs: JobStore
-    leases: LeaseStore
-
-
 class _StopAsked(Exception):
     """The process was asked to end."""
 
@@ -60,7 +54,8 @@ class _Wished(Exception):
 class JobRunner:
     """Runs one job once. `stop` may be called at any time, from the same event loop."""
 
-    stores: JobStores
+    jobs: JobStore
+    leases: LeaseStore
     workers: Workers
     open_work: OpenWork
     _: KW_ONLY
@@ -88,7 +83,7 @@ class JobRunner:
         """What a run would do; nothing is written."""
         params = request.params
         if request.job_id is not None:
-            params = (await lease.the_named(self.stores.jobs, request, request.job_id)).params
+            params = (await lease.the_named(self.jobs, request, request.job_id)).params
         work = await self.open_work(params)
         try:
             return await lease.retry_while_away(work.plan, self.clock, self.sleep)
@@ -110,7 +105,7 @@ class JobRunner:
         What goes wrong later is in the result and, when the store can be reached, in the job.
         """
         if request.job_id is not None:
-            named = await lease.the_named(self.stores.jobs, request, request.job_id)
+            named = await lease.the_named(self.jobs, request, request.job_id)
             if rules.has_ended(named):
                 return rules.result_of(named)
 
@@ -120,7 +115,7 @@ class JobRunner:
             on_follow(job)
 
         follower = lease.JobFollower(
-            self.stores.jobs,
+            self.jobs,
             self._lease_of(request.kind),
             request,
             self._stop,
@@ -144,7 +139,7 @@ class JobRunner:
                 log.warning("%s: %s", request.kind, error.message)
                 follower.job = self._taken or follower.job
                 if follower.job is None and request.job_id is not None:
-                    follower.job = await lease.the_named(self.stores.jobs, request, request.job_id)
+                    follower.job = await lease.the_named(self.jobs, request, request.job_id)
             finally:
                 await self._lease.release()
             await self.sleep(lease.RETRY_S)
@@ -152,7 +147,7 @@ class JobRunner:
 
     def _lease_of(self, kind: str) -> lease.JobLease:
         self._lease = lease.JobLease(
-            self.stores.leases,
+            self.leases,
             kind,
             self.process,
             self._move,
@@ -169,14 +164,14 @@ class JobRunner:
     async def _move(self, old: int, new: int) -> None:
         """The lease was taken back late: the job goes with it."""
         if self._taken is not None:
-            await self.stores.jobs.refence(self._taken.job_id, old, new)
+            await self.jobs.refence(self._taken.job_id, old, new)
 
     async def _drive(
         self, request: lease.RunRequest, known: Job | None, on_progress: lease.OnProgress
     ) -> rules.JobResult:
         job_id = (known or await self._find(request)).job_id
         async with self._lease.steady:
-            self._taken = job = await self.stores.jobs.take(
+            self._taken = job = await self.jobs.take(
                 job_id, self._lease.fence, submission_id=request.submission_id
             )
         # Another driver that was here since the job was found may have done the same work.
@@ -209,16 +204,16 @@ class JobRunner:
         await self._unless_ended(self._retry(lambda: work.begin(job.facts)))
         job = await self._all_partitions(job, request.concurrency, on_progress)
         await self._stage(job, "finish")
-        rows = await self._retry(lambda: self.stores.jobs.partitions(job.job_id))
+        rows = await self._retry(lambda: self.jobs.partitions(job.job_id))
         finish = await self._unless_ended(self._retry(lambda: work.finish(rows)), on_progress)
         return await self._complete(job, finish)
 
     async def _find(self, request: lease.RunRequest) -> Job:
         """The named job, the one to resume, or a new one."""
         if request.job_id is not None:
-            return await lease.the_named(self.stores.jobs, request, request.job_id)
+            return await lease.the_named(self.jobs, request, request.job_id)
         if request.resume:
-            for job in await self.stores.jobs.recent(request.kind, lease.RECENT_JOBS):
+            for job in await self.jobs.recent(request.kind, lease.RECENT_JOBS):
                 # Only the last one counts: what an older one left was done by a later one.
                 if job.params == request.params:
                     if rules.can_be_resumed(job, self.clock.now()):
@@ -231,21 +226,21 @@ class JobRunner:
             created_at=self.clock.now(),
             requested_by=request.requested_by,
         )
-        await self.stores.jobs.create(job)
+        await self.jobs.create(job)
         return job
 
     async def _plan(self, job: Job, work: JobWork, on_progress: lease.OnProgress) -> Job:
         await self._stage(job, "plan")
         plan = await self._unless_ended(self._retry(work.plan), on_progress)
-        await self._run_fenced(lambda fence: self.stores.jobs.planned(job.job_id, fence, plan))
+        await self._run_fenced(lambda fence: self.jobs.planned(job.job_id, fence, plan))
         self._taken = job = await self._progress(job)
         return job
 
     async def _stage(self, job: Job, name: str) -> None:
-        await self._run_fenced(lambda fence: self.stores.jobs.stage(job.job_id, fence, name))
+        await self._run_fenced(lambda fence: self.jobs.stage(job.job_id, fence, name))
 
     async def _progress(self, job: Job) -> Job:
-        return await self._run_fenced(lambda fence: self.stores.jobs.progress(job.job_id, fence))
+        return await self._run_fenced(lambda fence: self.jobs.progress(job.job_id, fence))
 
     async def _all_partitions(
         self, job: Job, concurrency: int, on_progress: lease.OnProgress
@@ -253,7 +248,7 @@ class JobRunner:
         """Until all are done; the job as it then is."""
         await self._stage(job, "partitions")
         while True:
-            rows = await self._retry(lambda: self.stores.jobs.partitions(self._driven.job_id))
+            rows = await self._retry(lambda: self.jobs.partitions(self._driven.job_id))
             waiting = deque(row for row in rows if row.state is PartitionState.WAITING)
             done = not waiting
             if waiting:
@@ -316,7 +311,7 @@ class JobRunner:
                 await self.sleep(LOST_PAUSE_S)
 
     async def _row(self, row: PartitionRow) -> PartitionRow:
-        rows = await self._retry(lambda: self.stores.jobs.partitions(row.job_id))
+        rows = await self._retry(lambda: self.jobs.partitions(row.job_id))
         return next(one for one in rows if one.index == row.index)
 
     async def _watch(self, on_progress: lease.OnProgress, *, wishes: bool = False) -> None:
@@ -325,7 +320,7 @@ class JobRunner:
             await self.sleep(PROGRESS_S)
             try:
                 job = await self._lease.fenced(
-                    lambda fence: self.stores.jobs.progress(self._driven.job_id, fence)
+                    lambda fence: self.jobs.progress(self._driven.job_id, fence)
                 )
             except lease.PASSING:
                 continue  # the workers try again for themselves, the lease has its own limit
@@ -339,26 +334,24 @@ class JobRunner:
 
     async def _end_as_stopped(self, job: Job) -> rules.JobResult:
         """What people asked of it comes before what the process was told."""
-        job = await self.stores.jobs.get(job.job_id) or job
+        job = await self.jobs.get(job.job_id) or job
         if job.wish is not DesiredState.RUN:
             return await self._end_as_wished(job)
         if self._rest is JobState.PAUSED:
             # Whoever stopped it at its terminal asked for a pause: nobody else takes it up.
-            job = await self.stores.jobs.set_desired_state(job.job_id, DesiredState.PAUSE)
+            job = await self.jobs.set_desired_state(job.job_id, DesiredState.PAUSE)
         return await self._left(job, self._rest)
 
     async def _left(self, job: Job, state: JobState) -> rules.JobResult:
         # Not tried again: a stack that goes down takes the store with it, and whoever looks for
         # lost jobs reads the wish in the row.
-        ended = await self._lease.fenced(
-            lambda fence: self.stores.jobs.end(job.job_id, fence, state)
-        )
+        ended = await self._lease.fenced(lambda fence: self.jobs.end(job.job_id, fence, state))
         return rules.result_of(ended)
 
     async def _complete(self, job: Job, finish: Finish) -> rules.JobResult:
         report = {**finish.report, "complete": finish.complete}
         ended = await self._run_fenced(
-            lambda fence: self.stores.jobs.end(job.job_id, fence, JobState.COMPLETED, report=report)
+            lambda fence: self.jobs.end(job.job_id, fence, JobState.COMPLETED, report=report)
         )
         return rules.result_of(ended)
 
@@ -372,7 +365,7 @@ class JobRunner:
         failed = _failed(job, error, rules.EXIT_BAD_ARGUMENTS if refused else None)
         try:
             ended = await self._lease.fenced(
-                lambda fence: self.stores.jobs.end(
+                lambda fence: self.jobs.end(
                     job.job_id,
                     fence,
                     JobState.FAILED,

@@ -24,7 +24,7 @@ from rayapp.assistant.commands.service import CommandsService
 from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextReceipts, ContextService
 from rayapp.assistant.conversations.reactions import Reactions
-from rayapp.assistant.conversations.service import HooksService, TurnStores
+from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemories
 from rayapp.assistant.extraction.service import ExchangeLearning
@@ -479,12 +479,10 @@ class Container:
             self.context,
             self.memories,
             self.outcomes,
-            TurnStores(
-                sessions=self.stores.sessions,
-                receipts=self.receipts,
-                exchanges=self.stores.exchanges,
-                conversations=self.stores.conversations,
-            ),
+            sessions=self.stores.sessions,
+            receipts=self.receipts,
+            exchanges=self.stores.exchanges,
+            conversations=self.stores.conversations,
             unlearning=self.unlearning,
             tools=self.tool_verdicts,
             prompts=self.prompt,

@@ -77,16 +77,6 @@ class Marked:
     scored: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnStores:
-    """Where a turn leaves something."""
-
-    sessions: ports.SessionStore
-    receipts: ReceiptReads
-    exchanges: ports.ExchangeSink
-    conversations: ports.ConversationStore
-
-
 @dataclass(eq=False)
 class HooksService:
     """What a chat program calls around each turn.
@@ -97,8 +87,11 @@ class HooksService:
     context: ContextService
     memories: MemoriesService
     outcomes: OutcomesService
-    stores: TurnStores
     _: KW_ONLY
+    sessions: ports.SessionStore
+    receipts: ReceiptReads
+    exchanges: ports.ExchangeSink
+    conversations: ports.ConversationStore
     unlearning: Unlearning
     tools: ToolVerdicts
     prompts: PromptService
@@ -118,7 +111,7 @@ class HooksService:
                 details={"field": "messages"},
             )
         read = ReadScope(scope.user_id)
-        session = await self.stores.sessions.get(read, request.conversation_id)
+        session = await self.sessions.get(read, request.conversation_id)
         turn = rules.finished_turn(request.messages, _called(request))
         asked = self._asked(request, question)
         plan = await self._plan(read, request, asked, finished=turn is not None)
@@ -142,12 +135,12 @@ class HooksService:
         turn = rules.finished_turn(request.messages, _called(request))
         if turn is None:
             return None
-        session = await self.stores.sessions.get(ReadScope(scope.user_id), request.conversation_id)
+        session = await self.sessions.get(ReadScope(scope.user_id), request.conversation_id)
         return await self._keep(scope, request, turn, session)
 
     async def owed(self, scope: ReadScope, conversation_id: str) -> PendingFeedback | None:
         """The answer of this conversation that still waits for its score."""
-        session = await self.stores.sessions.get(scope, conversation_id)
+        session = await self.sessions.get(scope, conversation_id)
         if session is None or session.owed_message is None:
             return None
         return PendingFeedback(message_id=session.owed_message, receipt_id=session.owed_receipt)
@@ -277,7 +270,7 @@ class HooksService:
         if turn.scoring_calls:
             # The tool may not have known the conversation that it answered for.
             paid = ScoreGiven(at=self.runtime.clock.now(), conversation_id=request.conversation_id)
-            await self.stores.sessions.scored(scope, paid)
+            await self.sessions.scored(scope, paid)
         now = self.runtime.clock.now()
         record = ports.TurnRecord(
             message_id=request.message_id,
@@ -294,14 +287,14 @@ class HooksService:
         learned = self._exchange(kept, request, injected, receipt)
         if before is not None:
             # The words come last: as long as they differ, a repetition does all of it again.
-            await self.stores.exchanges.replace(scope, learned)
-            await self.stores.sessions.replace_turn(scope, request.conversation_id, record)
-            await self.stores.conversations.keep(scope, replace(kept, edited_at=now), "")
+            await self.exchanges.replace(scope, learned)
+            await self.sessions.replace_turn(scope, request.conversation_id, record)
+            await self.conversations.keep(scope, replace(kept, edited_at=now), "")
             added = True
         else:
-            await self.stores.exchanges.offer(scope, learned)
-            await self.stores.conversations.keep(scope, kept, first_words(turn.question))
-            added = await self.stores.sessions.add_turn(scope, request.conversation_id, record)
+            await self.exchanges.offer(scope, learned)
+            await self.conversations.keep(scope, kept, first_words(turn.question))
+            added = await self.sessions.add_turn(scope, request.conversation_id, record)
         return StoredExchange(
             memory_id=memory_id,
             duplicate=(duplicate and before is None) or not added,
@@ -321,9 +314,7 @@ class HooksService:
         known = session.turn(request.message_id) if session else None
         if known is not None or session is None or session.exchanges <= len(session.turns):
             return known
-        kept = await self.stores.conversations.turn(
-            scope.own, request.conversation_id, request.message_id
-        )
+        kept = await self.conversations.turn(scope.own, request.conversation_id, request.message_id)
         if kept is None:
             return None
         return ports.TurnRecord(
@@ -338,16 +329,14 @@ class HooksService:
         """Of the context that this answer was given with; None when it has expired."""
         if session is None or session.receipt_id is None:
             return None
-        return await self.stores.receipts.get(scope.own, session.receipt_id)
+        return await self.receipts.get(scope.own, session.receipt_id)
 
     async def _replaced(
         self, scope: WriteScope, request: ExchangeRequest, turn: rules.Turn
     ) -> ports.KeptTurn | None:
         """The kept turn of this message, when it says something else; None: it is the same, its
         words are not known, or they were deleted."""
-        kept = await self.stores.conversations.turn(
-            scope.own, request.conversation_id, request.message_id
-        )
+        kept = await self.conversations.turn(scope.own, request.conversation_id, request.message_id)
         if kept is None or kept.erased:
             return None
         same = (kept.question, kept.answer) == (turn.question, turn.answer)
@@ -361,9 +350,7 @@ class HooksService:
         judged: tuple[ports.KeptTurn, ...] = ()
         if before.question != turn.question:
             place = (before.at, before.message_id)
-            judged = tuple(
-                await self.stores.conversations.turns(scope.own, name, limit=1, before=place)
-            )
+            judged = tuple(await self.conversations.turns(scope.own, name, limit=1, before=place))
             messages += [one.message_id for one in judged]
         detected = [
             outcome_key(scope.user_id, name, message, about)
@@ -490,7 +477,7 @@ class HooksService:
     async def _comment(self, scope: WriteScope, request: ScoreRequest, said: str) -> None:
         name = request.conversation_id
         if name is not None:
-            await self.stores.conversations.comment(scope, name, request.message_id, said)
+            await self.conversations.comment(scope, name, request.message_id, said)
 
     async def _given_with(self, scope: WriteScope, request: ScoreRequest) -> tuple[str, ...]:
         """What the answer was given with because of its question."""
@@ -498,15 +485,15 @@ class HooksService:
         turn = session.turn(request.message_id) if session else None
         if turn is None or turn.receipt_id is None:
             return ()
-        receipt = await self.stores.receipts.get(scope.own, turn.receipt_id)
+        receipt = await self.receipts.get(scope.own, turn.receipt_id)
         return judged_unnamed(receipt) if receipt else ()
 
     async def _session(
         self, scope: ReadScope, message_id: str, conversation_id: str | None
     ) -> ports.Session | None:
         if conversation_id is None:
-            return await self.stores.sessions.by_message(scope, message_id)
-        return await self.stores.sessions.get(scope, conversation_id)
+            return await self.sessions.by_message(scope, message_id)
+        return await self.sessions.get(scope, conversation_id)
 
 
 def kept_turn(

@@ -8,7 +8,7 @@ from typing import Any
 from rayapp.bulk.lease import JobRate, PartitionSteps, RunRequest
 from rayapp.bulk.model import Job, Partition, PartitionRow, Plan, Step
 from rayapp.bulk.rules import JobResult
-from rayapp.bulk.runner import JobRunner, JobStores
+from rayapp.bulk.runner import JobRunner
 from rayapp.core.settings.model import JobsSettings
 from tests.support.stores.jobs import InMemoryJobStore
 from tests.support.stores.stores import InMemoryLeaseStore
@@ -220,7 +220,8 @@ class Cluster:
         jobs: Any = Through(self.jobs, process)
         leases: Any = Through(self.leases, process)
         runner = JobRunner(
-            JobStores(jobs=jobs, leases=leases),
+            jobs,
+            leases,
             workers,
             self.open_work,
             settings=JobsSettings(lease_s=self.lease_s),

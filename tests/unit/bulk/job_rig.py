@@ -7,7 +7,7 @@ from typing import Any
 
 from rayapp.bulk.lease import RunRequest
 from rayapp.bulk.rules import JobResult
-from rayapp.bulk.runner import JobRunner, JobStores
+from rayapp.bulk.runner import JobRunner
 from rayapp.core.settings.model import JobsSettings
 from tests.support.clock import FakeClock
 from tests.support.stores.jobs import InMemoryJobStore
@@ -32,7 +32,8 @@ class Rig:
     def driver(self, process: str = "one") -> JobRunner:
         self.workers.append(LocalWorkers(self.jobs, self.world))
         return JobRunner(
-            JobStores(jobs=self.jobs, leases=self.leases),
+            self.jobs,
+            self.leases,
             self.workers[-1],
             self.open_work,
             settings=self.settings,

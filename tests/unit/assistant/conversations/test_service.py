@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.assistant.conversations.service import HooksService, TurnStores
+from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.ports import TurnRecord
 from rayapp.assistant.records import ContextRequest, ExchangeRequest, ScoreRequest
@@ -99,12 +99,10 @@ class Rig:
             services.context,
             services.memories,
             self.outcomes,
-            TurnStores(
-                sessions=self.sessions,
-                receipts=world.receipts,
-                exchanges=self.queue,
-                conversations=world.conversations,
-            ),
+            sessions=self.sessions,
+            receipts=world.receipts,
+            exchanges=self.queue,
+            conversations=world.conversations,
             unlearning=world.container.unlearning,
             tools=world.container.tool_verdicts,
             prompts=services.prompt,
