@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from rayapp.assistant.tools.rules.definitions import own_name
@@ -440,11 +441,9 @@ def _plain(message: Message) -> dict[str, Any]:
 
 
 def tools_called(raw: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names in the `tool_calls` of this turn: what comes after the user's last message."""
+    """Names in the `tool_calls` of this turn."""
     names: list[str] = []
-    for message in reversed(raw):
-        if message.get("role", "user") == "user":
-            break
+    for message in _since_user(raw):
         calls = message.get("tool_calls")
         for one in calls if isinstance(calls, list) else ():
             function = one.get("function") if isinstance(one, dict) else None
@@ -456,12 +455,15 @@ def tools_called(raw: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def tool_rounds(raw: Sequence[Mapping[str, Any]]) -> int:
     """How often the model called tools since the user's last message."""
-    rounds = 0
-    for message in reversed(raw):
-        if message.get("role", "user") == "user":
-            break
-        rounds += message.get("role") == "assistant" and bool(message.get("tool_calls"))
-    return rounds
+    return sum(
+        message.get("role") == "assistant" and bool(message.get("tool_calls"))
+        for message in _since_user(raw)
+    )
+
+
+def _since_user(raw: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """What comes after the user's last message, the newest first."""
+    return takewhile(lambda message: message.get("role", "user") != "user", reversed(raw))
 
 
 def only_block(message: Message) -> bool:

@@ -115,9 +115,7 @@ def item_data(item: MemoryItem, now: datetime, documents: bool) -> dict[str, Any
     """A memory as plain JSON; its text is as it was stored, because JSON quotes it."""
     outcome = item.stats.last_outcome
     return {
-        "memory_id": item.memory_id,
-        "tier": tier_name(item.tier, documents),
-        "content": item.text,
+        **_memory_data(item, documents),
         "tags": list(item.tags),
         "created_at": iso(item.created_at),
         "age": age(item.created_at, now),
@@ -167,13 +165,7 @@ def insights_data(found: ContextInsights, documents: bool) -> dict[str, Any]:
         "past_failures": [_experience_data(one, documents) for one in found.failures],
         "topic_continuity": list(found.continuity),
         "repeated_question": found.repeated,
-        "known_solution": None
-        if known is None
-        else {
-            "memory_id": known.memory_id,
-            "tier": tier_name(known.tier, documents),
-            "content": known.text,
-        },
+        "known_solution": None if known is None else _memory_data(known, documents),
     }
 
 
@@ -251,11 +243,14 @@ def _experience(label: str, one: PastExperience, documents: bool) -> str:
     return _label(label, one.item, documents) + reason
 
 
+def _memory_data(item: MemoryItem, documents: bool) -> dict[str, Any]:
+    named = tier_name(item.tier, documents)
+    return {"memory_id": item.memory_id, "tier": named, "content": item.text}
+
+
 def _experience_data(one: PastExperience, documents: bool) -> dict[str, Any]:
     return {
-        "memory_id": one.item.memory_id,
-        "tier": tier_name(one.item.tier, documents),
-        "content": one.item.text,
+        **_memory_data(one.item, documents),
         "outcome": one.outcome.value,
         "concept": one.concept,
         "reason": one.reason,
