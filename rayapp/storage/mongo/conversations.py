@@ -7,7 +7,6 @@ from typing import Any
 
 import pymongo
 from pymongo import DESCENDING
-from pymongo.errors import DuplicateKeyError
 
 from rayapp.assistant import ports
 from rayapp.assistant.history.rules import turn_terms
@@ -21,9 +20,10 @@ from rayapp.storage.mongo.database import (
     first,
     listed,
     updated,
+    upserted,
 )
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.predicates import mine, own
+from rayapp.storage.mongo.predicates import mine, own, text_is
 from rayapp.storage.mongo.rows import may_lack, reader, to_row, utc
 
 Document = dict[str, Any]
@@ -39,7 +39,6 @@ NEWEST_TURNS = [("at", DESCENDING), ("message_id", DESCENDING)]
 LOOKED_AT = 1_000
 _EMPTY = ("words", "citations", "tools", "runs")
 BLANK: Document = {"question": "", "answer": "", "feedback": None, **{name: [] for name in _EMPTY}}
-TRIES = 5
 
 
 class MongoConversationStore:
@@ -56,16 +55,19 @@ class MongoConversationStore:
             "words": list(turn_terms(turn.question, turn.answer)),
         }
         where = _one(scope, turn.conversation_id)
-        await self._put(
-            self._turns, {**where, "message_id": turn.message_id}, [{"$set": _literal(row)}]
-        )
+        said = {**where, "message_id": turn.message_id}
+        with translated():
+            await upserted(
+                lambda: self._turns.update_one(said, [{"$set": _literal(row)}], upsert=True)
+            )
         at = utc(turn.at)
         begun = {"title": title, "titled_by": "words", "created_at": at, "updated_at": at}
         change: Document = {
             name: {"$ifNull": [f"${name}", {"$literal": value}]} for name, value in begun.items()
         }
         change |= {"last_at": {"$max": ["$last_at", at]}, "expires_at": None}
-        await self._put(self._rows, where, [{"$set": change}])
+        with translated():
+            await upserted(lambda: self._rows.update_one(where, [{"$set": change}], upsert=True))
 
     async def turn(
         self, scope: ReadScope, conversation_id: str, message_id: str
@@ -171,8 +173,8 @@ class MongoConversationStore:
 
     async def forget(self, scope: WriteScope, conversation_id: str) -> Mapping[str, int]:
         where = _one(scope, conversation_id)
-        noted = {**own(scope), "data.conversation_id": {"$eq": conversation_id, "$type": "string"}}
-        shown = {**own(scope), "conversation_id": {"$eq": conversation_id, "$type": "string"}}
+        noted = {**own(scope), "data.conversation_id": text_is(conversation_id)}
+        shown = {**own(scope), "conversation_id": text_is(conversation_id)}
         remove = self._database.remove
         return {
             "exchanges": await remove(indexes.EXCHANGES, where),
@@ -193,16 +195,6 @@ class MongoConversationStore:
             cursor = rows.find({**own(scope), "response": {"$ne": None}}, {"response": 1})
             ids = [doc["_id"] async for doc in cursor if name in bytes(doc["response"])]
             return (await rows.delete_many({"_id": {"$in": ids}})).deleted_count
-
-    async def _put(self, rows: Any, where: Document, change: list[Document]) -> None:
-        """Two first writes of one row race: the one that lost finds the row then."""
-        for last in (*[False] * (TRIES - 1), True):
-            try:
-                with translated(passing=() if last else DuplicateKeyError):
-                    await rows.update_one(where, change, upsert=True)
-                return
-            except DuplicateKeyError:
-                continue
 
 
 def _literal(row: Document) -> Document:

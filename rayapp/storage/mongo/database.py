@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from pymongo import AsyncMongoClient, ReturnDocument, WriteConcern
 from pymongo.asynchronous.change_stream import AsyncDatabaseChangeStream
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.collection import AsyncCollection
-from pymongo.errors import ConnectionFailure, OperationFailure
+from pymongo.errors import ConnectionFailure, DuplicateKeyError, OperationFailure
 from pymongo.read_concern import ReadConcern
 
 from rayapp.core.errors import ConfigError, SchemaMismatch
@@ -39,6 +40,7 @@ T = TypeVar("T")
 LONG_TIMEOUT_S = 600.0
 # Counting index keys: a million take a second, on a busy machine ten.
 COUNT_TIMEOUT_S = 30.0
+UPSERT_TRIES = 5
 # IndexOptionsConflict, IndexKeySpecsConflict, CannotCreateIndex (a second text index).
 INDEX_CONFLICT_CODES = frozenset({85, 86, 67})
 NAMESPACE_EXISTS = 48
@@ -208,6 +210,26 @@ async def listed(
     return readable(docs, read)
 
 
+async def readable_first(
+    rows: Collection,
+    where: Mapping[str, Any],
+    read: Callable[[Document], T],
+    limit: int,
+    **how: Any,
+) -> list[T]:
+    """As `listed`, row by row: one that cannot be read must not take the place of another."""
+    found: list[T] = []
+    if limit < 1:
+        return found
+    with translated():
+        async with rows.find(where, batch_size=limit, **how) as cursor:
+            async for doc in cursor:
+                found += readable([doc], read)
+                if len(found) == limit:
+                    break
+    return found
+
+
 async def aggregated(rows: Collection, steps: Steps, **how: Any) -> list[Document]:
     """What the steps make of the rows; `how` as in `aggregate`."""
     with translated():
@@ -234,6 +256,17 @@ async def updated(rows: Collection, where: Mapping[str, Any], change: Change) ->
     """Change the first row; whether there is one."""
     with translated():
         return (await rows.update_one(where, change)).matched_count > 0
+
+
+async def upserted(write: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """A write that may add its row. Two first ones race: the one that lost finds the row then.
+
+    Raises as the driver does; DuplicateKeyError: it lost every race.
+    """
+    for _ in range(UPSERT_TRIES - 1):
+        with suppress(DuplicateKeyError):
+            return await write()
+    return await write()
 
 
 def _client(settings: MongoSettings) -> AsyncMongoClient[Document]:

@@ -20,7 +20,7 @@ from rayapp.memory.scope import ReadScope
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import RETRY_CODES, translated
 from rayapp.storage.mongo.indexes import EVENTS, ITEMS, JOBS, OUTCOMES, VERSIONS
-from rayapp.storage.mongo.predicates import mine
+from rayapp.storage.mongo.predicates import mine, text_is
 from rayapp.storage.mongo.rows import from_row, to_row
 
 event_document = to_row
@@ -60,9 +60,7 @@ Document = dict[str, Any]
 
 
 def told_in(scope: ReadScope, conversation_id: str, kind: str) -> Document:
-    # The type is what lets the server use the partial index.
-    which = {"$eq": conversation_id, "$type": "string"}
-    return {**mine(scope), "data.conversation_id": which, "kind": kind}
+    return {**mine(scope), "data.conversation_id": text_is(conversation_id), "kind": kind}
 
 
 # A resume token is hex; ours have about 100 to 400 characters with their document's key.

@@ -18,7 +18,13 @@ from rayapp.memory.scope import WriteScope
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document, readable
-from rayapp.storage.mongo.database import COUNT_TIMEOUT_S, LONG_TIMEOUT_S, MongoDatabase, aggregated
+from rayapp.storage.mongo.database import (
+    COUNT_TIMEOUT_S,
+    LONG_TIMEOUT_S,
+    MongoDatabase,
+    aggregated,
+    readable_first,
+)
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.predicates import due, in_seconds, later, own
 from rayapp.storage.mongo.rows import utc
@@ -133,12 +139,9 @@ class IndexQueue:
         change = {"index.op": IndexOp.VECTOR.value, **queue_again()}
         await self._ping()  # fails fast: within the long limit, an absent server is waited for
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            unfailed = {"index.sync_state": {"$ne": SyncState.FAILED.value}}
             done = await self._items.update_many(
-                {
-                    "status": Status.ACTIVE.value,
-                    "index.sync_state": {"$ne": SyncState.FAILED.value},
-                },
-                [{"$set": change}],
+                {**indexes.ACTIVE_ONLY, **unfailed}, [{"$set": change}]
             )
         return done.modified_count
 
@@ -151,18 +154,9 @@ class IndexQueue:
         return done.modified_count
 
     async def failures(self, limit: int, user_id: str | None = None) -> list[MemoryItem]:
-        if limit <= 0:
-            return []
-        where = {**IS_FAILED, **_owner(user_id)}
-        with translated():
-            found: list[MemoryItem] = []
-            async with self._items.find(where, batch_size=limit) as cursor:
-                # Row by row: one that cannot be read must not hide that another one failed.
-                async for doc in cursor:
-                    found += readable([doc], from_document)
-                    if len(found) == limit:
-                        break
-        return found
+        return await readable_first(
+            self._items, {**IS_FAILED, **_owner(user_id)}, from_document, limit
+        )
 
     async def retry_failed(self, user_id: str | None = None) -> int:
         """One atomic statement: an item that changes meanwhile is not touched twice."""

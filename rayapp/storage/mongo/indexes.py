@@ -60,6 +60,7 @@ IDEMPOTENCY_TTL_S = 24 * 3_600  # our choice: a key is remembered for 24 hours
 LANGUAGE_OVERRIDE = "text_index_language"
 TEXT_INDEX_VERSION = 3
 
+ACTIVE_ONLY: Mapping[str, Any] = {"status": Status.ACTIVE.value}
 PENDING_ONLY = {"index.sync_state": SyncState.PENDING.value}
 IS_DATE, IS_TEXT = {"$type": "date"}, {"$type": "string"}
 # `follow_up_at` is a date only while a follow-up is owed.
@@ -130,10 +131,7 @@ USER_TIER_STATUS = index("user_tier_status", "user_id tier status")
 USER_MEMORY = index("user_memory", "user_id memory_id", unique=True)
 POINT = index("point", "point_id", unique=True)
 ACTIVE_TEXT = index(
-    "active_text",
-    "user_id tier dedup_scope content_hash",
-    unique=True,
-    only={"status": Status.ACTIVE.value},
+    "active_text", "user_id tier dedup_scope content_hash", unique=True, only=ACTIVE_ONLY
 )
 # A fair claim needs the users that wait, and the due items of each,
 # without touching documents. It holds pending items only, so it is small in the steady state.
@@ -162,15 +160,13 @@ TEXT_SEARCH = IndexSpec(
 FOLLOW_UP = index("follow_up", "follow_up_at", only=FOLLOW_UP_ONLY)
 # What a promotion cycle must look at, without reading every item.
 # In the order of its pages, so that each page goes on where the last one ended.
-JUDGED = index(
-    "judged", "user_id point_id", only={"status": Status.ACTIVE.value, "stats.uses": {"$gt": 0}}
-)
+JUDGED = index("judged", "user_id point_id", only={**ACTIVE_ONLY, "stats.uses": {"$gt": 0}})
 # The active items that have an expiry and that nobody judged, in
 # the order of a cycle. (tier, expires_at) goes on holding every item that was ever archived.
 EXPIRING = index(
     "expiring",
     "user_id point_id expires_at",
-    only={"status": Status.ACTIVE.value, "stats.uses": 0, "expires_at": IS_DATE},
+    only={**ACTIVE_ONLY, "stats.uses": 0, "expires_at": IS_DATE},
 )
 # Who stored exchanges lately, answered from the index alone.
 WORKING_STORED = index(
@@ -185,9 +181,7 @@ OWES_PROMOTION = index("owes_promotion", "at", only={"effects.promotion": True})
 
 # What was written to the index since a moment, for a reindex.
 INDEXED = index(
-    "indexed",
-    "index.indexed_at point_id",
-    only={"status": Status.ACTIVE.value, "index.indexed_at": IS_DATE},
+    "indexed", "index.indexed_at point_id", only={**ACTIVE_ONLY, "index.indexed_at": IS_DATE}
 )
 
 # The newest patterns of a user, read for every prefetch. In the order
@@ -195,14 +189,14 @@ INDEXED = index(
 PATTERNS_NEWEST = index(
     "patterns_newest",
     "user_id -created_at -stats.score -updated_at -point_id",
-    only={"tier": Tier.PATTERNS.value, "status": Status.ACTIVE.value},
+    only={"tier": Tier.PATTERNS.value, **ACTIVE_ONLY},
 )
 
 # The same of what asks something of every answer; about empty for most users.
 INSTRUCTIONS_NEWEST = index(
     "instructions_newest",
     "user_id -created_at -stats.score -updated_at -point_id",
-    only={"instruction": IS_TEXT, "status": Status.ACTIVE.value},
+    only={"instruction": IS_TEXT, **ACTIVE_ONLY},
 )
 
 # What a person hid, newest first; about empty for most users.

@@ -23,10 +23,18 @@ from rayapp.storage.mongo.database import (
     Collection,
     MongoDatabase,
     listed,
+    readable_first,
 )
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.index_queue import queue_synced
-from rayapp.storage.mongo.indexes import INDEXED, ITEMS, POINT, SYNC_DUE, USER_TIER_STATUS
+from rayapp.storage.mongo.indexes import (
+    ACTIVE_ONLY,
+    INDEXED,
+    ITEMS,
+    POINT,
+    SYNC_DUE,
+    USER_TIER_STATUS,
+)
 from rayapp.storage.mongo.predicates import later
 from rayapp.storage.mongo.rows import utc
 
@@ -46,12 +54,9 @@ BY_INDEXED = [("index.indexed_at", ASCENDING), ("point_id", ASCENDING)]
 ACTIVE: Document = {
     "user_id": {"$gt": ""},
     "tier": {"$in": [tier.value for tier in Tier]},
-    "status": Status.ACTIVE.value,
+    **ACTIVE_ONLY,
 }
-ACTIVE_FAILED: Document = {
-    "index.sync_state": SyncState.FAILED.value,
-    "status": Status.ACTIVE.value,
-}
+ACTIVE_FAILED: Document = {"index.sync_state": SyncState.FAILED.value, **ACTIVE_ONLY}
 IN_FLIGHT: Document = {
     "index.sync_state": SyncState.PENDING.value,
     "index.claim": {"$ne": None},
@@ -111,17 +116,9 @@ class MongoItemScan:
     async def indexed_since(
         self, since: datetime, after: tuple[datetime, str] | None, limit: int
     ) -> list[MemoryItem]:
-        items: list[MemoryItem] = []
-        if limit < 1:
-            return items
-        find = {"sort": BY_INDEXED, "hint": INDEXED.name, "batch_size": limit}
-        with translated():
-            async with self._plain.find(indexed_after(since, after), **find) as cursor:
-                async for doc in cursor:
-                    items += readable([doc], from_plain)
-                    if len(items) == limit:
-                        break
-        return items
+        find = {"sort": BY_INDEXED, "hint": INDEXED.name}
+        where = indexed_after(since, after)
+        return await readable_first(self._plain, where, from_plain, limit, **find)
 
     async def total(self) -> int:
         """Two counts: an index over both fields would be written at every change of any item. The
@@ -190,7 +187,7 @@ def in_range(after: str | None, until: str | None) -> Document:
 def indexed_after(since: datetime, after: tuple[datetime, str] | None) -> Document:
     """The index is partial: it answers only a query that says what it keeps."""
     start = utc(since)
-    where: Document = {"status": Status.ACTIVE.value}
+    where: Document = {**ACTIVE_ONLY}
     if after is not None:
         at, point_id = utc(after[0]), after[1]
         start = max(since, after[0])

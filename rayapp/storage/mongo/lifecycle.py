@@ -26,10 +26,9 @@ from rayapp.storage.mongo.errors import DUPLICATE_KEY, translate, translated
 from rayapp.storage.mongo.event_stream import event_document
 from rayapp.storage.mongo.graph_writes import GraphMerges
 from rayapp.storage.mongo.memory_store import revision_document
-from rayapp.storage.mongo.predicates import NOT_DELETED, own, owned_by
+from rayapp.storage.mongo.predicates import NOT_DELETED, active_text, own, owned_by, text_is
 
 Document = dict[str, Any]
-ACTIVE: Document = {"status": Status.ACTIVE.value}
 RULED: Document = {"tier": {"$in": [tier.value for tier in rules.RULED_TIERS]}}
 IN_ORDER = [("user_id", ASCENDING), ("point_id", ASCENDING)]
 # What a unique index says, for one write and for a batch.
@@ -57,10 +56,10 @@ class MongoLifecycleStore:
         once at each judged item, or at each unjudged one whose time is over.
         """
         index = indexes.JUDGED.name if walk.judged else indexes.EXPIRING.name
-        where: Document = {**ACTIVE, "stats.uses": 0, **_expired(walk.now)}
+        where: Document = {**indexes.ACTIVE_ONLY, "stats.uses": 0, **_expired(walk.now)}
         if walk.judged:
             alternatives = [*_judged(walk.now), _expired(walk.now)]
-            where = {**ACTIVE, "stats.uses": {"$gt": 0}, "$or": alternatives}
+            where = {**indexes.ACTIVE_ONLY, "stats.uses": {"$gt": 0}, "$or": alternatives}
         last = None if after is None else (after.user_id, after.point_id)
         found: list[MemoryItem] = []
         while (wanted := limit - len(found)) > 0:
@@ -76,19 +75,13 @@ class MongoLifecycleStore:
         if not memory_ids:
             return []
         named = {"memory_id": {"$in": list(memory_ids)}}
-        where = {**own(WriteScope(user_id)), **named, **ACTIVE}
+        where = {**own(WriteScope(user_id)), **named, **indexes.ACTIVE_ONLY}
         return await listed(self._items, where, from_document)
 
     async def same_text(self, item: MemoryItem, tier: Tier) -> MemoryItem | None:
-        where = {
-            **own(WriteScope(item.user_id)),
-            **ACTIVE,
-            "tier": tier.value,
-            "dedup_scope": item.dedup_scope,
-            "content_hash": item.content_hash,
-            "memory_id": {"$ne": item.memory_id},
-        }
-        return await first(self._items, where, from_document)
+        same = active_text(item.user_id, tier, item.dedup_scope, item.content_hash)
+        others = {**same, "memory_id": {"$ne": item.memory_id}}
+        return await first(self._items, others, from_document)
 
     async def transition(
         self, moves: Sequence[Move], events: Sequence[Event], *, lease: Lease | None = None
@@ -203,10 +196,7 @@ class MongoLifecycleStore:
         """Chains are flattened when they are written, so that a read follows one step. The winner
         is one of `items`, the items of this transition."""
         await self._items.update_many(
-            {
-                **own(WriteScope(loser.user_id)),
-                "merged_into": {"$eq": loser.memory_id, "$type": "string"},
-            },
+            {**own(WriteScope(loser.user_id)), "merged_into": text_is(loser.memory_id)},
             {"$set": {"merged_into": loser.merged_into}},
             session=session,
         )

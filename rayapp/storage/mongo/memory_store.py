@@ -41,11 +41,13 @@ from rayapp.storage.mongo.predicates import (
     NOT_DELETED,
     UNATTACHED,
     Predicate,
+    active_text,
     after,
     mine,
     own,
     selected,
     text,
+    text_is,
     text_terms,
     visible,
 )
@@ -149,14 +151,8 @@ class ItemReads:
     async def find_duplicate(
         self, scope: WriteScope, tier: Tier, dedup_scope: str, content_hash: str
     ) -> MemoryItem | None:
-        where = {
-            **own(scope),
-            "tier": tier.value,
-            "dedup_scope": dedup_scope,
-            "content_hash": content_hash,
-            "status": Status.ACTIVE.value,
-        }
-        return await first(self._items, where, convert.from_document)
+        same = active_text(scope.user_id, tier, dedup_scope, content_hash)
+        return await first(self._items, same, convert.from_document)
 
     async def page(self, scope: ReadScope, where: ItemFilter, query: requests.ItemQuery) -> Page:
         sort, limit = query.sort, query.limit
@@ -402,10 +398,8 @@ class ItemWrites:
     ) -> Sequence[Mapping[str, Any]]:
         """The items that became part of a deleted one hold its facts: they go with it. Their rows
         as they were."""
-        # The type is what lets the server use the partial index.
-        into = {"$eq": winner.memory_id, "$type": "string"}
-        mine = {"user_id": winner.user_id, "merged_into": into, **NOT_DELETED}
-        docs = await self._items.find(mine, session=session).to_list()
+        into = {"user_id": winner.user_id, "merged_into": text_is(winner.memory_id), **NOT_DELETED}
+        docs = await self._items.find(into, session=session).to_list()
         for doc in docs:
             loser = convert.from_document(doc)
             gone = replace(deleted(loser, winner.updated_at), version=loser.version + 1)
@@ -420,7 +414,7 @@ class ItemWrites:
         if violated_index(error.details or {}) != ACTIVE_TEXT.name:
             return translate(error)
         with translated():
-            doc = await self._items.find_one(_same_text(item), {"memory_id": 1})
+            doc = await self._items.find_one(active_text(*_text_key(item)), {"memory_id": 1})
         other = doc["memory_id"] if doc else None
         return DuplicateMemory(
             f"An active memory with this text exists: use {other}.", details={"memory_id": other}
@@ -467,33 +461,14 @@ class ItemWrites:
         return InsertResult(inserted=True) if done.matched_count else None
 
 
-def _same_text(item: MemoryItem) -> Document:
-    return {
-        "user_id": item.user_id,
-        "tier": item.tier.value,
-        "dedup_scope": item.dedup_scope,
-        "content_hash": item.content_hash,
-        "status": Status.ACTIVE.value,
-    }
-
-
 def same_texts(items: Sequence[MemoryItem]) -> list[Document]:
     """Queries for the active texts of `items`, one per user, tier and scope. One `$or` over all of
     them is planned clause by clause: up to 1 ms for each."""
-    hashes: dict[tuple[str, str, str], list[str]] = {}
+    hashes: dict[tuple[str, Tier, str], list[str]] = {}
     for item in items:
         user_id, tier, scope, content_hash = _text_key(item)
         hashes.setdefault((user_id, tier, scope), []).append(content_hash)
-    return [
-        {
-            "user_id": user_id,
-            "tier": tier,
-            "dedup_scope": scope,
-            "content_hash": {"$in": group},
-            "status": Status.ACTIVE.value,
-        }
-        for (user_id, tier, scope), group in hashes.items()
-    ]
+    return [active_text(*place, {"$in": group}) for place, group in hashes.items()]
 
 
 class Known:
@@ -519,8 +494,8 @@ class Known:
         return other is not None and other.point_id != item.point_id
 
 
-def _text_key(item: MemoryItem) -> tuple[str, str, str, str]:
-    return item.user_id, item.tier.value, item.dedup_scope, item.content_hash
+def _text_key(item: MemoryItem) -> tuple[str, Tier, str, str]:
+    return item.user_id, item.tier, item.dedup_scope, item.content_hash
 
 
 def _is_tombstone(result: InsertResult) -> bool:

@@ -30,7 +30,7 @@ from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.convert import from_document, to_document
 from rayapp.storage.mongo.database import DURABLE, MongoDatabase, aggregated, first, listed
 from rayapp.storage.mongo.errors import translate, translated
-from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own
+from rayapp.storage.mongo.predicates import NOT_DELETED, mine, own, text_is
 
 Document = dict[str, Any]
 
@@ -235,10 +235,8 @@ class MongoOutcomeStore:
         self, owner: Document, doc: Document, session: AsyncClientSession
     ) -> OutcomeEvent | None:
         """The newest outcome that counts for this item, or for what was merged into it."""
-        # The type is what lets the server use the partial index.
-        into = {"$eq": doc["memory_id"], "$type": "string"}
         parts = self._items.find(
-            {**owner, "merged_into": into, **NOT_DELETED},
+            {**owner, "merged_into": text_is(doc["memory_id"]), **NOT_DELETED},
             ("point_id", "stored_at"),
             session=session,
         )
@@ -455,8 +453,7 @@ NOT_TAKEN: Document = {"taken": None}
 
 
 def _about(of: OutcomesOf) -> Document:
-    # The type is what lets the server use the partial index.
-    within: Document = {"conversation_id": {"$eq": of.conversation_id, "$type": "string"}}
+    within: Document = {"conversation_id": text_is(of.conversation_id)}
     if of.whole:
         return within
     keys: list[Document] = [{"$in": list(of.keys)}]

@@ -6,7 +6,6 @@ Personalities are one row per user with its templates by id, so that every chang
 from datetime import datetime
 from typing import Any
 
-from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from rayapp.assistant.personality.rules import MAX_TEMPLATES, Template, TemplateLibrary, refuse_full
@@ -15,7 +14,7 @@ from rayapp.assistant.prompt.rules import windows_full
 from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.storage.mongo.database import MongoDatabase, listed
+from rayapp.storage.mongo.database import MongoDatabase, listed, upserted
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import MODEL_WINDOWS, PERSONALITY
 from rayapp.storage.mongo.predicates import mine, own
@@ -23,8 +22,6 @@ from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 Document = dict[str, Any]
 may_lack(Template)
-# The first template of a user races with itself: the one that lost finds the row then.
-TRIES = 3
 # `kept` lists the ids: an upsert cannot count the fields of `templates`, but it can ask whether
 # the last place of a list is free.
 LAST_PLACE = f"kept.{MAX_TEMPLATES - 1}"
@@ -64,21 +61,15 @@ class MongoPersonalityStore:
             "$min": {f"{place}.created_at": at},
             "$addToSet": {"kept": template.template_id},
         }
-        for _ in range(TRIES):
-            try:
-                with translated(passing=DuplicateKeyError):
-                    before = await self._rows.find_one_and_update(
-                        {**own(scope), "$or": room},
-                        update,
-                        {place: 1},
-                        upsert=True,
-                        return_document=ReturnDocument.BEFORE,
-                    )
-            except DuplicateKeyError:
-                continue
-            stored = (before or {}).get("templates") or {}
-            return template.template_id in stored
-        raise refuse_full()
+        where = {**own(scope), "$or": room}
+        try:
+            with translated(passing=DuplicateKeyError):
+                before = await upserted(
+                    lambda: self._rows.find_one_and_update(where, update, {place: 1}, upsert=True)
+                )
+        except DuplicateKeyError:
+            raise refuse_full() from None
+        return template.template_id in ((before or {}).get("templates") or {})
 
     async def activate(self, scope: WriteScope, template_id: str, at: datetime) -> None:
         change = {"$set": {"active": template_id, "activated_at": utc(at)}}

@@ -12,6 +12,7 @@ from rayapp.memory.rules.filtering import OwnedTiers, bare_words, checked_user, 
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
 from rayapp.portability.rules.collections import Collection
+from rayapp.storage.mongo.indexes import ACTIVE_ONLY
 
 Predicate = dict[str, Any]
 
@@ -48,6 +49,22 @@ PARTIAL: dict[str, Predicate] = {"source.conversation_id": {"$type": "string"}}
 def own(scope: WriteScope) -> Predicate:
     """Items that the scope may change."""
     return {"user_id": checked_user(scope.user_id)}
+
+
+def text_is(value: str) -> Predicate:
+    """Equal to a text. The type is what lets the server use an index of the rows with one."""
+    return {"$eq": value, "$type": "string"}
+
+
+def active_text(user_id: str, tier: Tier, dedup_scope: str, content_hash: object) -> Predicate:
+    """Active items with this text, as the unique index on active texts tells them apart."""
+    return {
+        "user_id": checked_user(user_id),
+        "tier": tier.value,
+        "dedup_scope": dedup_scope,
+        "content_hash": content_hash,
+        **ACTIVE_ONLY,
+    }
 
 
 def naming(collection: Collection, user: object) -> Predicate:

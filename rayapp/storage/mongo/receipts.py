@@ -13,7 +13,7 @@ from rayapp.search.ports import Receipt
 from rayapp.storage.mongo.database import MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import IDEMPOTENCY, IDEMPOTENCY_TTL_S, RECEIPTS
-from rayapp.storage.mongo.predicates import later, mine
+from rayapp.storage.mongo.predicates import later, mine, text_is
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 Document = dict[str, Any]
@@ -102,6 +102,4 @@ class MongoReceiptStore:
 
 
 def living(scope: ReadScope, conversation_id: str) -> Document:
-    """The index is partial: it answers only a query that says what it keeps."""
-    conversation = {"$eq": conversation_id, "$type": "string"}
-    return {**mine(scope), "conversation_id": conversation, **NOT_EXPIRED}
+    return {**mine(scope), "conversation_id": text_is(conversation_id), **NOT_EXPIRED}

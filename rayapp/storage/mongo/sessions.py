@@ -1,9 +1,9 @@
 """Conversations: one session row each, and the turns that wait to be learned from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from pymongo import ASCENDING, DESCENDING, ReturnDocument
 from pymongo.errors import DuplicateKeyError
@@ -16,10 +16,12 @@ from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import MongoDatabase, changed, listed, updated
+from rayapp.storage.mongo.database import MongoDatabase, changed, listed, updated, upserted
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.predicates import due, in_seconds, later, mine, own, younger
+from rayapp.storage.mongo.predicates import due, in_seconds, later, mine, own, text_is, younger
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
+
+T = TypeVar("T")
 
 # The queue of stored exchanges.
 #
@@ -246,8 +248,6 @@ def _claimed(doc: Document) -> ports.ClaimedExchange:
 NOT_EXPIRED: Document = {"$or": [{"expires_at": None}, later("expires_at")]}
 NEWEST = [("updated_at", DESCENDING), ("conversation_id", DESCENDING)]
 OWES: Document = {"$type": "string"}
-# Two first writes of a conversation race: the one that lost finds the row then.
-TRIES = 5
 # Of `$$all` contexts: all, or the newer half. A row that only grows is logged by what came to it.
 COUNT = {"$size": "$$all"}
 CHARS = {"$sum": {"$map": {"input": "$$all", "in": {"$strLenBytes": "$$this"}}}}
@@ -299,47 +299,33 @@ class MongoSessionStore:
         update = [{"$set": change}]
         unknown = {**where, "turns.message_id": {"$ne": turn.message_id}}
         known = {**where, "turns.message_id": turn.message_id}
-        for _ in range(TRIES):
+
+        async def add() -> bool:
             try:
-                with translated(passing=DuplicateKeyError):
-                    await self._rows.update_one(unknown, update, upsert=True)
+                await self._rows.update_one(unknown, update, upsert=True)
             except DuplicateKeyError:
-                with translated():
-                    if await self._rows.find_one(known, {"_id": 1}) is not None:
-                        return False
-                continue
+                if await self._rows.find_one(known, {"_id": 1}) is None:
+                    raise
+                return False
             return True
-        raise _busy()
+
+        return await _upserted(add)
 
     async def replace_turn(
         self, scope: WriteScope, conversation_id: str, turn: ports.TurnRecord
     ) -> None:
-        message, record = {"$literal": turn.message_id}, {"$literal": to_row(turn)}
-        is_it = {"$eq": ["$$this.message_id", message]}
-        turns = {"$ifNull": ["$turns", []]}
-        paid = {"$eq": ["$owed_message", message]}
-        owed: Document = {
-            "owed_message": {"$cond": [paid, None, "$owed_message"]},
-            "owed_receipt": {"$cond": [paid, None, "$owed_receipt"]},
-        }
+        message = {"$literal": turn.message_id}
+        change = {"turns": _with_turn(message, {"$literal": to_row(turn)}), **_paid(message)}
         if turn.required:
-            owed = {"owed_message": message, "owed_receipt": {"$literal": turn.receipt_id}}
-        replaced = {"$map": {"input": turns, "in": {"$cond": [is_it, record, "$$this"]}}}
-        await self._change(scope, conversation_id, [{"$set": {"turns": replaced, **owed}}])
+            change |= {"owed_message": message, "owed_receipt": {"$literal": turn.receipt_id}}
+        await self._change(scope, conversation_id, [{"$set": change}])
 
     async def scored(self, scope: WriteScope, given: ScoreGiven) -> bool:
         where, target = target_of(scope, given)
         score = {"score": given.score} if given.score is not None else {}
         scored = {"$mergeObjects": ["$$this", {"scored_at": utc(given.at), **score}]}
-        is_it = {"$eq": ["$$this.message_id", target]}
-        turns = {"$ifNull": ["$turns", []]}
-        paid = {"$eq": ["$owed_message", target]}
-        change: Document = {
-            "turns": {"$map": {"input": turns, "in": {"$cond": [is_it, scored, "$$this"]}}},
-            "owed_message": {"$cond": [paid, None, "$owed_message"]},
-            "owed_receipt": {"$cond": [paid, None, "$owed_receipt"]},
-            **self._times(given.at),
-        }
+        turns = {"turns": _with_turn(target, scored)}
+        change: Document = {**turns, **_paid(target), **self._times(given.at)}
         found = await changed(
             self._rows, where, [{"$set": change}], bool, projection={"_id": 1}, sort=NEWEST
         )
@@ -375,20 +361,11 @@ class MongoSessionStore:
         self, scope: WriteScope, conversation_id: str, update: list[Document]
     ) -> Document:
         where = {**own(scope), "conversation_id": conversation_id}
-        for _ in range(TRIES):
-            try:
-                with translated(passing=DuplicateKeyError):
-                    doc = await self._rows.find_one_and_update(
-                        where,
-                        update,
-                        {"refinements": 1},
-                        upsert=True,
-                        return_document=ReturnDocument.AFTER,
-                    )
-                return doc or {}
-            except DuplicateKeyError:
-                continue
-        raise _busy()
+        how: dict[str, Any] = {"upsert": True, "return_document": ReturnDocument.AFTER}
+        doc = await _upserted(
+            lambda: self._rows.find_one_and_update(where, update, {"refinements": 1}, **how)
+        )
+        return doc or {}
 
 
 def target_of(scope: WriteScope, given: ScoreGiven) -> tuple[Document, Any]:
@@ -401,10 +378,29 @@ def target_of(scope: WriteScope, given: ScoreGiven) -> tuple[Document, Any]:
     if given.conversation_id is None:
         if given.receipt_id is None:
             raise InvalidInput("A score names a conversation, a message or a receipt.")
-        # The type is what lets the server use the partial index.
-        where["owed_receipt"] = {"$eq": given.receipt_id, **OWES}
+        where["owed_receipt"] = text_is(given.receipt_id)
     return {**where, "owed_message": OWES}, "$owed_message"
 
 
-def _busy() -> Overloaded:
-    return Overloaded("Too many writes of this conversation at once: retry.", retry_after_s=1.0)
+def _with_turn(message: Any, turn: Document) -> Document:
+    """The turns with `turn` in the place of the one of this message."""
+    is_it = {"$eq": ["$$this.message_id", message]}
+    in_place = {"$cond": [is_it, turn, "$$this"]}
+    return {"$map": {"input": {"$ifNull": ["$turns", []]}, "in": in_place}}
+
+
+def _paid(message: Any) -> Document:
+    """What is owed for this message is owed no more."""
+    paid = {"$eq": ["$owed_message", message]}
+    names = ("owed_message", "owed_receipt")
+    return {name: {"$cond": [paid, None, f"${name}"]} for name in names}
+
+
+async def _upserted(write: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    try:
+        with translated(passing=DuplicateKeyError):
+            return await upserted(write)
+    except DuplicateKeyError:
+        raise Overloaded(
+            "Too many writes of this conversation at once: retry.", retry_after_s=1.0
+        ) from None

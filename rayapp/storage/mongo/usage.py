@@ -35,9 +35,7 @@ class MongoUsageStore:
         steps = [{"$match": where}, {"$group": {"_id": "$helper", **sums}}, {"$sort": {"_id": 1}}]
         groups = await aggregated(self._rows, steps)
         return UsageTotal(
-            calls=sum(group["calls"] for group in groups),
-            tokens=sum(group["tokens"] for group in groups),
-            cost=sum(group["cost"] for group in groups),
+            **{name: sum(group[name] for group in groups) for name in sums},
             by_helper={
                 group["_id"]: (group["calls"], group["tokens"], group["cost"]) for group in groups
             },

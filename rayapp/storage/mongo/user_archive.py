@@ -32,7 +32,7 @@ from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.memory_store import Known, insert_new, same_texts
-from rayapp.storage.mongo.predicates import NOT_DELETED, mine, naming, own
+from rayapp.storage.mongo.predicates import NOT_DELETED, mine, naming, own, text_is
 from rayapp.storage.mongo.raw_rows import raw_pages
 from rayapp.storage.mongo.rows import reader, to_row
 from rayapp.storage.mongo.user_rows import delete_items
@@ -234,9 +234,8 @@ class MongoUserArchive:
 
     async def left_of(self, scope: ReadScope, part: Part, part_id: str) -> dict[str, int]:
         await self._database.ping()
-        which = {"$eq": part_id, "$type": "string"}
         return {
-            name: await self._database.count(name, {**mine(scope), path: which})
+            name: await self._database.count(name, {**mine(scope), path: text_is(part_id)})
             for name, path in PARTS[part].items()
         }
 

@@ -26,7 +26,15 @@ from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.housekeeping import Deletions
 from rayapp.storage.mongo.memory_store import revision_document
-from rayapp.storage.mongo.predicates import NOT_DELETED, UNATTACHED, chosen, mine, naming, own
+from rayapp.storage.mongo.predicates import (
+    NOT_DELETED,
+    UNATTACHED,
+    chosen,
+    mine,
+    naming,
+    own,
+    text_is,
+)
 
 MOVED = "rayappMovedAt"  # a name that the first client does not use
 
@@ -110,10 +118,7 @@ class MongoUserRows:
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             await items.update_many(named, {"$pull": {"source.also": conversation_id}})
         at = await self._database.now()
-        # The type is what lets the server use the partial index.
-        source = {"$eq": conversation_id, "$type": "string"}
-        shared = {**own(scope), "source.conversation_id": source, **NOT_DELETED}
-        shared["source.also.0"] = {"$exists": True}
+        shared = {**_said_in(scope, conversation_id), "source.also.0": {"$exists": True}}
 
         async def move(session: AsyncClientSession) -> int:
             docs = await items.find(shared, limit=MOVED_AT_ONCE, session=session).to_list()
@@ -129,10 +134,7 @@ class MongoUserRows:
     async def delete_of_conversation(
         self, scope: WriteScope, conversation_id: str, limit: int, at: datetime
     ) -> int:
-        # The type is what lets the server use the partial index.
-        source = {"$eq": conversation_id, "$type": "string"}
-        wanted = {**own(scope), "source.conversation_id": source, **NOT_DELETED}
-        return await self._delete(wanted, limit, at)
+        return await self._delete(_said_in(scope, conversation_id), limit, at)
 
     async def merged_into(self, scope: ReadScope, memory_ids: Sequence[str]) -> list[MemoryItem]:
         into = {"$in": list(memory_ids), "$type": "string"}
@@ -174,6 +176,10 @@ class MongoUserRows:
     async def _count(self, name: str, where: Document) -> int:
         with translated():
             return await self._database.collection(name).count_documents(where)
+
+
+def _said_in(scope: WriteScope, conversation_id: str) -> Document:
+    return {**own(scope), "source.conversation_id": text_is(conversation_id), **NOT_DELETED}
 
 
 async def delete_items(
