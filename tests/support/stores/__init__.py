@@ -110,25 +110,33 @@ class InMemoryMemoryStore(InMemoryQueue):
                 details={"memory_id": other.memory_id},
             )
         place.revise(new)
-        key = (item.user_id, item.memory_id)
         if new.status is Status.DELETED:
-            self._versions.pop(key, None)
-            self._deletions[new.user_id, new.tier] += 1
-            self._erase_merged(new)
+            self._forget_versions(new)
+            self.delete_merged(new)
         else:
-            self._versions.setdefault(key, []).insert(0, version_form(row))
+            self.keep_version(row)
         return new
 
-    def _erase_merged(self, winner: MemoryItem) -> None:
+    def delete_merged(self, winner: MemoryItem) -> None:
         """The items that became part of a deleted one hold its facts: they go with it."""
-        for place in self._rows.values():
-            item = place.item
-            mine = item.user_id == winner.user_id and item.merged_into == winner.memory_id
-            if mine and item.status is not Status.DELETED:
-                gone = replace(deleted(item, winner.updated_at), version=item.version + 1)
-                place.revise(stored_form(gone))
-                self._versions.pop((item.user_id, item.memory_id), None)
-                self._deletions[item.user_id, item.tier] += 1
+        for item in self.living(winner.user_id):
+            if item.merged_into == winner.memory_id:
+                self.delete(item, winner.updated_at)
+
+    def delete(self, item: MemoryItem, at: datetime) -> MemoryItem:
+        """Leaves a tombstone."""
+        gone = stored_form(replace(deleted(item, at), version=item.version + 1))
+        self._rows[item.point_id].revise(gone)
+        self._forget_versions(gone)
+        return gone
+
+    def _forget_versions(self, gone: MemoryItem) -> None:
+        self._versions.pop((gone.user_id, gone.memory_id), None)
+        self._deletions[gone.user_id, gone.tier] += 1
+
+    def keep_version(self, row: MemoryVersion) -> None:
+        rows = self._versions.setdefault((row.user_id, row.memory_id), [])
+        rows.insert(0, version_form(row))
 
     # --- reads
 
@@ -203,14 +211,8 @@ class InMemoryMemoryStore(InMemoryQueue):
         return rows[: max(0, limit)]
 
     async def lowest_quality(self, scope: WriteScope, tier: Tier, limit: int) -> list[MemoryItem]:
-        user_id = checked_user(scope.user_id)
-        items = [
-            row.item
-            for row in self._rows.values()
-            if row.item.user_id == user_id
-            and row.item.tier is tier
-            and row.item.status is Status.ACTIVE
-        ]
+        mine = self.living(scope.user_id)
+        items = [item for item in mine if item.tier is tier and item.status is Status.ACTIVE]
         items.sort(
             key=lambda item: (
                 item.superseded_by is None,
@@ -273,13 +275,9 @@ class InMemoryMemoryStore(InMemoryQueue):
         return [item for item in self._readable(scope) if item.status is not Status.DELETED]
 
     def _own_row(self, scope: WriteScope, memory_id: str) -> Row:
-        user_id = checked_user(scope.user_id)
-        for row in self._rows.values():
-            item = row.item
-            if item.user_id == user_id and item.memory_id == memory_id:
-                if item.status is not Status.DELETED:
-                    return row
-                break
+        for item in self.living(scope.user_id):
+            if item.memory_id == memory_id:
+                return self._rows[item.point_id]
         raise NotFound(
             f"No memory {memory_id}: check the id, it may have been deleted.",
             details={"memory_id": memory_id},
@@ -291,15 +289,18 @@ class InMemoryMemoryStore(InMemoryQueue):
         return found[0] if found else None
 
     def _same_text(self, item: MemoryItem) -> MemoryItem | None:
-        return self._active_text((item.user_id, item.tier, item.dedup_scope, item.content_hash))
+        return self._active_text(text_key(item))
 
     def _active_text(self, key: tuple[str, Tier, str, str]) -> MemoryItem | None:
         for row in self._rows.values():
-            item = row.item
-            mine = (item.user_id, item.tier, item.dedup_scope, item.content_hash)
-            if mine == key and item.status is Status.ACTIVE:
-                return item
+            if text_key(row.item) == key and row.item.status is Status.ACTIVE:
+                return row.item
         return None
+
+
+def text_key(item: MemoryItem) -> tuple[str, Tier, str, str]:
+    """What tells active texts apart."""
+    return item.user_id, item.tier, item.dedup_scope, item.content_hash
 
 
 def _text_score(item: MemoryItem, words: list[str]) -> float:

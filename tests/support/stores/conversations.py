@@ -151,33 +151,27 @@ class InMemoryConversationStore:
                 self._rows[key[:2]] = replace(kept, bullets=(), summed=0)
 
     async def forget(self, scope: WriteScope, conversation_id: str) -> Mapping[str, int]:
-        user_id = checked_user(scope.user_id)
+        key = user_id, _ = checked_user(scope.user_id), conversation_id
         name = f'"{conversation_id}"'.encode()
+
+        def is_of(one: Any) -> bool:
+            return (one.user_id, one.conversation_id) == key
+
+        def is_noted(one: Any) -> bool:
+            return (one.user_id, one.data.get("conversation_id")) == key
+
+        def is_named(one: Any) -> bool:
+            return one.user_id == user_id and name in (one.response or b"")
+
         removed = {
-            "exchanges": _drop(
-                self._exchanges, lambda one: one.exchange.key[:2] == (user_id, conversation_id)
-            ),
-            "receipts": _drop(
-                self._receipts._receipts,
-                lambda one: (one.user_id, one.conversation_id) == (user_id, conversation_id),
-            ),
-            "events": _drop(
-                self._events._events,
-                lambda one: (
-                    one.user_id == user_id and one.data.get("conversation_id") == conversation_id
-                ),
-            ),
-            "answers": _drop(
-                self._answers._rows,
-                lambda one: one.user_id == user_id and name in (one.response or b""),
-            ),
-            "turns": _drop(
-                self.words,
-                lambda one: (one.user_id, one.conversation_id) == (user_id, conversation_id),
-            ),
+            "exchanges": _drop(self._exchanges, lambda one: is_of(one.exchange)),
+            "receipts": _drop(self._receipts._receipts, is_of),
+            "events": _drop(self._events._events, is_noted),
+            "answers": _drop(self._answers._rows, is_named),
+            "turns": _drop(self.words, is_of),
         }
-        gone = self._sessions.rows.pop((user_id, conversation_id), None)
-        self._rows.pop((user_id, conversation_id), None)
+        gone = self._sessions.rows.pop(key, None)
+        self._rows.pop(key, None)
         return {**removed, "conversation": int(gone is not None)}
 
     def _of(self, user_id: str, conversation_id: str) -> list[KeptTurn]:

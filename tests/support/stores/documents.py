@@ -18,7 +18,6 @@ from rayapp.documents.ports import (
     title_key,
 )
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
-from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.rules.revision import touch
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -243,21 +242,13 @@ class InMemoryBookStore:
         return row if row.book.upload_id == book.upload_id else None
 
     def _chunks(self, user_id: str, book_id: str) -> list[MemoryItem]:
-        rows = (row.item for row in self._items._rows.values())
-        return [
-            item
-            for item in rows
-            if (item.user_id, item.tier, item.dedup_scope) == (user_id, Tier.BOOKS, book_id)
-            and item.status is not Status.DELETED
-        ]
+        living = self._items.living(user_id)
+        return [item for item in living if (item.tier, item.dedup_scope) == (Tier.BOOKS, book_id)]
 
     def _delete_chunks(self, user_id: str, book_id: str, at: datetime) -> int:
         found = self._chunks(user_id, book_id)
         for item in found:
-            gone = stored_form(replace(deleted(item, to_ms(at)), version=item.version + 1))
-            self._items._rows[item.point_id].revise(gone)
-            self._items._versions.pop((user_id, item.memory_id), None)
-            self._items._deletions[user_id, item.tier] += 1
+            self._items.delete(item, at)
         return len(found)
 
 

@@ -30,7 +30,7 @@ class InMemoryGraphStore:
         clock: Clock,
         settings: GraphSettings,
     ) -> None:
-        self._items = items._rows
+        self._store, self._items = items, items._rows
         self._outcomes = outcomes
         self._clock = clock
         self._caps = settings
@@ -183,12 +183,11 @@ class InMemoryGraphStore:
             row.follow_up_at = to_ms(until)
 
     async def ask_follow_up(self, scope: WriteScope, limit: int, *, dry_run: bool) -> int:
-        user_id, now = checked_user(scope.user_id), self._now()
+        now = self._now()
         rows = [
             row
-            for row in self._items.values()
-            if row.item.user_id == user_id
-            and row.item.tier in content.CONTENT_TIERS
+            for row in self._store.rows_of(scope.user_id)
+            if row.item.tier in content.CONTENT_TIERS
             and row.item.status is Status.ACTIVE
             and row.contributed is None
             and row.item.attached_to is None

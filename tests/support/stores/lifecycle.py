@@ -17,11 +17,10 @@ from rayapp.learning.rules.promotion import (
 )
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import Event
-from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.tiers import Tier
-from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores import InMemoryMemoryStore, text_key
 from tests.support.stores.graphs import InMemoryGraphStore
-from tests.support.stores.rows import Row, stored_form, version_form
+from tests.support.stores.rows import Row, stored_form
 from tests.support.stores.stores import InMemoryEventStore, InMemoryLeaseStore
 
 EVERY_POLICY = (PromotionParams(policy="score"), PromotionParams(policy="wilson"))
@@ -45,12 +44,10 @@ class InMemoryLifecycleStore:
         self, walk: Walk, after: MemoryItem | None, limit: int
     ) -> list[MemoryItem]:
         """Exactly what `could_move` says."""
-        owner = None if walk.user_id is None else checked_user(walk.user_id)
         found = [
             row.item
-            for row in self._items._rows.values()
-            if owner in (None, row.item.user_id)
-            and (after is None or _place(row.item) > _place(after))
+            for row in self._items.rows_of(walk.user_id)
+            if (after is None or _place(row.item) > _place(after))
             and walk.judged == (row.item.stats.uses > 0)
             and could_move(row.item, walk.now)
         ]
@@ -58,14 +55,8 @@ class InMemoryLifecycleStore:
         return found[: max(0, limit)]
 
     async def by_ids(self, user_id: str, memory_ids: Sequence[str]) -> list[MemoryItem]:
-        owner, wanted = checked_user(user_id), set(memory_ids)
-        return [
-            row.item
-            for row in self._items._rows.values()
-            if row.item.user_id == owner
-            and row.item.memory_id in wanted
-            and row.item.status is Status.ACTIVE
-        ]
+        living, wanted = self._items.living(user_id), set(memory_ids)
+        return [one for one in living if one.memory_id in wanted and one.status is Status.ACTIVE]
 
     async def same_text(self, item: MemoryItem, tier: Tier) -> MemoryItem | None:
         return self._equal(replace(item, tier=tier), {})
@@ -85,8 +76,7 @@ class InMemoryLifecycleStore:
             await self._events.add(event)
         for move, item in changed:
             self._row(move).revise(item)
-            key = (item.user_id, item.memory_id)
-            self._items._versions.setdefault(key, []).insert(0, version_form(move.row))
+            self._items.keep_version(move.row)
             self._repoint(item, [item for _, item in changed])
         return [item for _, item in changed]
 
@@ -148,7 +138,7 @@ class InMemoryLifecycleStore:
             if (
                 other.point_id != item.point_id
                 and other.status is Status.ACTIVE
-                and _text_key(other) == _text_key(item)
+                and text_key(other) == text_key(item)
             ):
                 return other
         return None
@@ -170,7 +160,3 @@ class InMemoryLifecycleStore:
 
 def _place(item: MemoryItem) -> tuple[str, str]:
     return item.user_id, item.point_id
-
-
-def _text_key(item: MemoryItem) -> tuple[str, Tier, str, str]:
-    return item.user_id, item.tier, item.dedup_scope, item.content_hash

@@ -82,7 +82,7 @@ class InMemoryQueue:
 
     async def requeue(self, user_id: str | None) -> int:
         changed, now = await self.retry_failed(user_id), self._now()
-        for row in self._of(user_id):
+        for row in self.rows_of(user_id):
             state = row.item.index
             if row.due_at is not None and row.due_at > now and state.claim is None:
                 row.hold(replace(row.item, index=replace(state, next_attempt_at=now)), now)
@@ -91,18 +91,22 @@ class InMemoryQueue:
 
     async def waiting(self, user_id: str | None) -> int:
         owed = {SyncState.PENDING, SyncState.FAILED}
-        return sum(row.item.index.sync_state in owed for row in self._of(user_id))
+        return sum(row.item.index.sync_state in owed for row in self.rows_of(user_id))
 
     async def waiting_since(self, user_id: str | None, since: datetime) -> int:
-        waits = (row.pending_since for row in self._of(user_id))
+        waits = (row.pending_since for row in self.rows_of(user_id))
         return sum(at is not None and at <= since for at in waits)
 
-    def _of(self, user_id: str | None) -> list[Row]:
+    def rows_of(self, user_id: str | None) -> list[Row]:
         owner = None if user_id is None else checked_user(user_id)
         return [row for row in self._rows.values() if owner in (None, row.item.user_id)]
 
+    def living(self, user_id: str) -> list[MemoryItem]:
+        items = (row.item for row in self.rows_of(user_id))
+        return [item for item in items if item.status is not Status.DELETED]
+
     def _failed(self, user_id: str | None = None) -> list[MemoryItem]:
-        items = (row.item for row in self._of(user_id))
+        items = (row.item for row in self.rows_of(user_id))
         return [item for item in items if item.index.sync_state is SyncState.FAILED]
 
     def _now(self) -> datetime:

@@ -19,7 +19,7 @@ from rayapp.memory.item import MemoryItem, Status, point_id_of
 from rayapp.memory.tiers import DATAGOV_TIERS
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.graphs import InMemoryGraphStore
-from tests.support.stores.rows import Row, stored_form, to_ms, version_form
+from tests.support.stores.rows import Row, stored_form, to_ms
 
 
 class InMemorySharedItems:
@@ -89,8 +89,7 @@ class InMemorySharedItems:
         else:
             row.revise(item)
         if version is not None:
-            key = (item.user_id, item.memory_id)
-            self._items._versions.setdefault(key, []).insert(0, version_form(version))
+            self._items.keep_version(version)
 
 
 def _in_ms(node: ContentNode) -> ContentNode:

@@ -148,9 +148,7 @@ class InMemoryApiKeyStore:
 
     async def add(self, key: ApiKey) -> None:
         """Raises Conflict when the key is there already."""
-        if key.key_hash in self._keys:
-            raise Conflict("The same row exists already: read it instead of adding it.")
-        self._keys[key.key_hash] = key
+        add_row(self._keys, key.key_hash, key)
 
     async def find(self, key_hash: str) -> ApiKey | None:
         """Revoked keys as well: the caller looks at `revoked_at`."""

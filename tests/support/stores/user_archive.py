@@ -12,18 +12,15 @@ from bson import BSON
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.history.rules import turn_terms
 from rayapp.assistant.personality.rules import Template, TemplateLibrary
-from rayapp.assistant.ports import Conversation, KeptTurn, OwnWindow, PersonalityStore, Session
+from rayapp.assistant.ports import Conversation, KeptTurn, PersonalityStore, Session
 from rayapp.core.ids import org_of
 from rayapp.core.runtime import Clock
 from rayapp.documents.ports import Book
-from rayapp.graphs import records as graph_records
 from rayapp.graphs.records import Contribution
 from rayapp.graphs.rules.content import Refused
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.verdicts import counts
 from rayapp.memory.item import IndexOp, IndexState, Status, point_id_of
-from rayapp.memory.ports import Event
-from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.rules.revision import requeued, revived
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -31,6 +28,7 @@ from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
 from rayapp.portability.ports import ImportState, PutCounts, Putting, RowsSize, RowsWanted
 from rayapp.portability.rules.archive import RENEWED, Row
 from rayapp.portability.rules.collections import (
+    BY_NAME,
     EXPORTED,
     ITEMS,
     PARTS,
@@ -39,7 +37,6 @@ from rayapp.portability.rules.collections import (
     of_user,
 )
 from rayapp.portability.rules.kinds import Part
-from rayapp.search.ports import Receipt
 from rayapp.storage.mongo import convert, graph_convert, outcome_convert
 from rayapp.storage.mongo.rows import from_row, to_row
 from tests.support.clock import FakeClock
@@ -76,15 +73,16 @@ def _own_user(key: Any, row: Any) -> str:
     return str(row.user_id)
 
 
-def _graph(rows: Rows, kind: type[Any], read: Any, keys: Sequence[str], grown: str = "") -> Table:
+def _graph(name: str, rows: Rows, read: Callable[[Row], Any], grown: str = "") -> Table:
     """Documents keep lists in the order in which they grew."""
+    keys = BY_NAME[name].key
 
     def to_doc(key: Any, row: Any) -> Row:
         doc = to_row(row)
         return doc | {grown: doc[grown][::-1]} if grown else doc
 
     def of_doc(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
-        return (user_id, *(doc[name] or "" for name in keys)), read(doc)
+        return (user_id, *(doc[one] or "" for one in keys if one != "relation")), read(doc)
 
     return Table(rows, _first_of_key, to_doc, of_doc)
 
@@ -111,53 +109,21 @@ class InMemoryUserArchive:
         self._kept: Rows = {}
         self._states: dict[tuple[str, str], ImportState] = {}
         held = graphs._rows
+        in_graphs: tuple[tuple[str, Rows, Callable[[Row], Any], str], ...] = (
+            ("kg_nodes", held.nodes, graph_convert.content_node, "memory_ids"),
+            ("kg_edges", held.edges, graph_convert.content_edge, ""),
+            ("kg_routing", held.routing, graph_convert.routing_row, "examples"),
+            ("kg_actions", held.actions, graph_convert.action_row, "examples"),
+            ("known_solutions", held.solutions, graph_convert.known_solution, ""),
+            ("books", held.documents, graph_convert.document_effect, ""),
+        )
         self._tables: dict[str, Table] = {
-            "memory_versions": Table(
-                _Versions(items._versions), _first_of_key, _version_doc, _version_of
-            ),
+            **{one[0]: _graph(*one) for one in in_graphs},
+            "memory_versions": _keyed("memory_versions", _Versions(items._versions), _version_doc),
             "memory_outcomes": Table(outcomes._events, _first_of_key, _outcome_doc, _outcome_of),
-            "kg_nodes": _graph(
-                held.nodes,
-                graph_records.ContentNode,
-                graph_convert.content_node,
-                ("node_id",),
-                "memory_ids",
-            ),
-            "kg_edges": _graph(
-                held.edges,
-                graph_records.ContentEdge,
-                graph_convert.content_edge,
-                ("source", "target"),
-            ),
-            "kg_routing": _graph(
-                held.routing,
-                graph_records.RoutingRow,
-                graph_convert.routing_row,
-                ("concept",),
-                "examples",
-            ),
-            "kg_actions": _graph(
-                held.actions,
-                graph_records.ActionRow,
-                graph_convert.action_row,
-                ("context_type", "action", "tier"),
-                "examples",
-            ),
-            "known_solutions": _graph(
-                held.solutions,
-                graph_records.KnownSolution,
-                graph_convert.known_solution,
-                ("problem_hash", "memory_id"),
-            ),
-            "books": _graph(
-                held.documents,
-                graph_records.DocumentEffect,
-                graph_convert.document_effect,
-                ("doc_id",),
-            ),
             "documents": Table(books.rows, _first_of_key, _book_doc, _book_of),
             "document_uploads": Table(books.uploads, _first_of_key, _upload_doc, _upload_of),
-            "sessions": Table(sessions, _first_of_key, _session_doc, _session_of),
+            "sessions": _keyed("sessions", sessions),
             "exchanges": Table(exchanges._rows, _first_of_key, _exchange_doc, _exchange_of),
             "personality": Table(
                 personality._shelves,  # type: ignore[attr-defined]
@@ -168,8 +134,8 @@ class InMemoryUserArchive:
             "memory_deletions": Table(
                 items._deletions, _first_of_key, _deletions_doc, _deletions_of
             ),
-            "events": Table(events._events, _own_user, _plain_doc, _event_of),
-            "receipts": Table(receipts._receipts, _own_user, _plain_doc, _receipt_of),
+            "events": Table(events._events, _own_user, _plain_doc, _by_id("events")),
+            "receipts": Table(receipts._receipts, _own_user, _plain_doc, _by_id("receipts")),
             "imports": Table(self._states, _first_of_key, _plain_doc, _never),
         }
 
@@ -181,7 +147,8 @@ class InMemoryUserArchive:
         self, conversations: InMemoryConversationStore, windows: InMemoryWindowStore
     ) -> None:
         """The kept conversations, whose rows are those of sessions, and the windows of models."""
-        kept, sessions = conversations._rows, self._tables["sessions"].rows
+        kept, table = conversations._rows, self._tables["sessions"]
+        sessions = table.rows
         self._kept = kept
 
         def to_doc(key: Any, row: Session) -> Row:
@@ -191,7 +158,7 @@ class InMemoryUserArchive:
             return to_row(row) | {name: one for name, one in found.items() if one is not None}
 
         def of_doc(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
-            key, row = _session_of(user_id, doc, how)
+            key, row = table.of_doc(user_id, doc, how)
             if "last_at" in doc and not how.dry_run:
                 new = from_row(Conversation, {**doc, "user_id": user_id})
                 old = kept.setdefault(key, new)
@@ -202,8 +169,8 @@ class InMemoryUserArchive:
             return key, row
 
         self._tables["sessions"] = Table(sessions, _first_of_key, to_doc, of_doc)
-        self._tables["turns"] = Table(conversations.words, _first_of_key, _turn_doc, _turn_of)
-        self._tables["model_windows"] = Table(windows.rows, _first_of_key, _plain_doc, _window_of)
+        self._tables["turns"] = _keyed("turns", conversations.words, _turn_doc)
+        self._tables["model_windows"] = _keyed("model_windows", windows.rows)
 
     @asynccontextmanager
     async def snapshot(self, scope: ReadScope) -> AsyncIterator[_Reader]:
@@ -238,9 +205,8 @@ class InMemoryUserArchive:
         user_id = checked_user(scope.user_id)
         if collection.erasing is not Erasing.MEMORIES:
             if collection.name == "kg_nodes":
-                for place in self._items._rows.values():
-                    if place.item.user_id == user_id:
-                        place.contributed = None
+                for place in self._items.rows_of(user_id):
+                    place.contributed = None
             table = self._tables.get(collection.name)
             rows: Rows = {} if table is None else table.rows
             gone = [] if table is None else self._of(user_id, table)
@@ -249,20 +215,16 @@ class InMemoryUserArchive:
                 if collection.name == "sessions":
                     self._kept.pop(key, None)
             return len(gone)
-        living = self._living(user_id)
-        for place in living[:limit]:
-            gone_item = replace(deleted(place.item, self._clock.now()))
-            place.revise(replace(gone_item, version=place.item.version + 1))
-            self._items._versions.pop((user_id, place.item.memory_id), None)
-            self._items._deletions[user_id, place.item.tier] += 1
-        return len(living[:limit])
+        page = self._items.living(user_id)[:limit]
+        for item in page:
+            self._items.delete(item, self._clock.now())
+        return len(page)
 
     async def left_of(self, scope: ReadScope, part: Part, part_id: str) -> dict[str, int]:
         user_id, found = checked_user(scope.user_id), {}
         for name, path in PARTS[part].items():
             if name == ITEMS:
-                rows = [row for row in self._items._rows.values() if row.item.user_id == user_id]
-                docs = [self._item_doc(row) for row in rows]
+                docs = [self._item_doc(row) for row in self._items.rows_of(user_id)]
             else:
                 table = self._tables[name]
                 docs = [table.to_doc(key, table.rows[key]) for key in self._of(user_id, table)]
@@ -271,8 +233,7 @@ class InMemoryUserArchive:
 
     async def left(self, scope: ReadScope) -> dict[str, int]:
         user_id = checked_user(scope.user_id)
-        rows = (row.item for row in self._items._rows.values())
-        found = {ITEMS: sum(item.user_id == user_id for item in rows)}
+        found = {ITEMS: len(self._items.rows_of(user_id))}
         for one in of_user(*Erasing):
             if one.name in self._tables:
                 found[one.name] = len(self._of(user_id, self._tables[one.name]))
@@ -305,17 +266,11 @@ class InMemoryUserArchive:
     def _of(self, user_id: str, table: Table) -> list[Any]:
         return [key for key, row in table.rows.items() if table.owner(key, row) == user_id]
 
-    def _living(self, user_id: str) -> list[item_rows.Row]:
-        return [
-            row
-            for row in self._items._rows.values()
-            if row.item.user_id == user_id and row.item.status is not Status.DELETED
-        ]
-
     def _docs(self, user_id: str, collection: Collection) -> list[Row]:
         left_out = {*RENEWED, *collection.renewed}
         if collection.name == ITEMS:
-            docs = [self._item_doc(row) for row in self._living(user_id)]
+            rows = self._items.rows_of(user_id)
+            docs = [self._item_doc(row) for row in rows if row.item.status is not Status.DELETED]
         else:
             table = self._tables[collection.name]
             docs = [table.to_doc(key, table.rows[key]) for key in self._of(user_id, table)]
@@ -430,6 +385,23 @@ def _plain_doc(key: Any, row: Any) -> Row:
     return to_row(row)
 
 
+def _keyed(name: str, rows: Rows, to_doc: Callable[[Any, Any], Row] = _plain_doc) -> Table:
+    """Rows by their user and the fields that name them."""
+    kind: Any = BY_NAME[name].row
+
+    def of_doc(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
+        row = from_row(kind, {**doc, "user_id": user_id})
+        return (user_id, *(getattr(row, one) for one in BY_NAME[name].key)), row
+
+    return Table(rows, _first_of_key, to_doc, of_doc)
+
+
+def _by_id(name: str) -> Callable[[str, Row, Putting], tuple[Any, Any]]:
+    kind: Any = BY_NAME[name].row
+    (key,) = BY_NAME[name].key
+    return lambda user_id, doc, how: (doc[key], from_row(kind, {**doc, "user_id": user_id}))
+
+
 def _never(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
     raise AssertionError("It is not exported.")
 
@@ -439,22 +411,8 @@ def _turn_doc(key: Any, row: KeptTurn) -> Row:
     return to_row(row) | {"words": words, "point_id": point_id_of(row.user_id, row.memory_id)}
 
 
-def _turn_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
-    row = from_row(KeptTurn, {**doc, "user_id": user_id})
-    return (user_id, row.conversation_id, row.message_id), row
-
-
-def _window_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
-    return (user_id, doc["model"]), from_row(OwnWindow, doc)
-
-
 def _version_doc(key: Any, row: Any) -> Row:
     return convert.version_document(row)
-
-
-def _version_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
-    row = convert.version_from_document({**doc, "user_id": user_id})
-    return (user_id, row.memory_id, row.version), row
 
 
 def _outcome_doc(key: Any, row: EventRow) -> Row:
@@ -486,15 +444,6 @@ def _upload_doc(key: Any, row: bytes) -> Row:
 
 def _upload_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
     return (user_id, doc["upload_id"]), doc["data"]
-
-
-def _session_doc(key: Any, row: Session) -> Row:
-    return to_row(row)
-
-
-def _session_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
-    row = from_row(Session, {**doc, "user_id": user_id})
-    return (user_id, row.conversation_id), row
 
 
 WORK = ("state", "attempts", "plan", "notes", "error")
@@ -538,13 +487,3 @@ def _deletions_doc(key: Any, row: int) -> Row:
 
 def _deletions_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
     return (user_id, Tier(doc["tier"])), doc["count"]
-
-
-def _event_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
-    row = from_row(Event, {**doc, "user_id": user_id})
-    return row.event_id, row
-
-
-def _receipt_of(user_id: str, doc: Row, how: Putting) -> tuple[Any, Any]:
-    row = from_row(Receipt, {**doc, "user_id": user_id})
-    return row.receipt_id, row

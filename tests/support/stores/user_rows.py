@@ -7,7 +7,6 @@ from typing import Any
 
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.requests import RowCounts
-from rayapp.memory.rules.creation import deleted
 from rayapp.memory.rules.filtering import checked_user, matches
 from rayapp.memory.rules.lifecycle import hidden_reason
 from rayapp.memory.rules.revision import said_elsewhere
@@ -15,7 +14,6 @@ from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.graphs import InMemoryGraphStore
-from tests.support.stores.rows import stored_form, to_ms
 from tests.support.stores.stores import InMemoryReceiptStore
 
 
@@ -43,13 +41,10 @@ class InMemoryUserRows:
         self._turns, self._conversations = kept
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
-        user_id = checked_user(scope.user_id)
         found = [
-            row.item
-            for row in self._items.values()
-            if row.item.user_id == user_id
-            and row.item.attached_to is None
-            and hidden_reason(row.item) is not None
+            item
+            for item in self._store.living(scope.user_id)
+            if item.attached_to is None and hidden_reason(item) is not None
         ]
         found.sort(key=lambda item: (item.archived_at, item.point_id), reverse=True)
         return found[: max(0, limit)]
@@ -72,7 +67,7 @@ class InMemoryUserRows:
         return self._delete(scope, limit, at, lambda item: matches(item, where))
 
     async def leave_conversation(self, scope: WriteScope, conversation_id: str) -> None:
-        for item in self._living(checked_user(scope.user_id)):
+        for item in self._store.living(scope.user_id):
             also = tuple(one for one in item.source.also if one != conversation_id)
             item = replace(item, source=replace(item.source, also=also))
             if item.source.conversation_id == conversation_id and also:
@@ -87,28 +82,19 @@ class InMemoryUserRows:
         )
 
     async def merged_into(self, scope: ReadScope, memory_ids: Sequence[str]) -> list[MemoryItem]:
-        living = self._living(checked_user(scope.user_id))
+        living = self._store.living(scope.user_id)
         return [item for item in living if item.merged_into in set(memory_ids)]
 
     def _delete(
         self, scope: WriteScope, limit: int, at: datetime, wanted: Callable[[MemoryItem], bool]
     ) -> int:
-        user_id = checked_user(scope.user_id)
-        before = self._living(user_id)
+        before = self._store.living(scope.user_id)
         page = [item for item in before if wanted(item)]
         for item in page[: max(0, limit)]:
             if self._items[item.point_id].item.status is Status.DELETED:
                 continue  # it went with its winner
-            gone = stored_form(replace(deleted(item, to_ms(at)), version=item.version + 1))
-            self._items[item.point_id].revise(gone)
-            self._store._versions.pop((user_id, item.memory_id), None)
-            self._store._deletions[user_id, item.tier] += 1
-            self._store._erase_merged(gone)
-        return len(before) - len(self._living(user_id))
-
-    def _living(self, user_id: str) -> list[MemoryItem]:
-        rows = (row.item for row in self._items.values() if row.item.user_id == user_id)
-        return [item for item in rows if item.status is not Status.DELETED]
+            self._store.delete_merged(self._store.delete(item, at))
+        return len(before) - len(self._store.living(scope.user_id))
 
     async def clear_sessions(self, scope: WriteScope) -> int:
         user_id = checked_user(scope.user_id)
@@ -122,9 +108,8 @@ class InMemoryUserRows:
 
     async def clear_graph(self, scope: WriteScope) -> int:
         user_id, graphs = checked_user(scope.user_id), self._graphs
-        for row in self._items.values():
-            if row.item.user_id == user_id:
-                row.contributed = None
+        for row in self._store.rows_of(user_id):
+            row.contributed = None
         kinds: tuple[MutableMapping[Any, Any], ...] = (
             graphs.routing,
             graphs.actions,
