@@ -68,11 +68,6 @@ def _hash(path: Path, what: str, advice: str) -> str:
         raise ConfigError(f"{path} cannot be read ({error.strerror}): {advice}.") from None
 
 
-def unknown_data(golden: Golden, hashes: Mapping[str, str]) -> list[str]:
-    """Files that the results say nothing about: they were written before those were hashed."""
-    return sorted(hashes.keys() - golden.data.keys())
-
-
 def check_data(golden: Golden, hashes: Mapping[str, str]) -> None:
     """Ranks of other data say nothing about ranking.
 

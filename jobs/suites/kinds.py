@@ -23,7 +23,7 @@ from jobs.suites import (
 )
 from jobs.suites.datagov import DatagovSuite
 from jobs.suites.datagov_set import SCHEMAS, SNAPSHOT, load_datagov
-from jobs.suites.outcomes import OutcomesRun, OutcomesSuite, load_outcomes
+from jobs.suites.outcomes import OutcomesSuite, load_outcomes
 from jobs.suites.precision import PrecisionSuite
 from jobs.suites.precision_set import BELIEFS, CASES, load_precision
 from jobs.suites.rows import Row
@@ -169,10 +169,6 @@ def _asked(
     )
 
 
-def _outcome_searches(run: OutcomesRun) -> list[Answered]:
-    return [one for part in run.locomo for one in part.answered]
-
-
 KINDS: Mapping[str, SuiteKind[Any]] = {
     # First, because it refuses a service without the catalogue before anything is stored.
     "datagov": SuiteKind(
@@ -195,7 +191,7 @@ KINDS: Mapping[str, SuiteKind[Any]] = {
         files={scenarios.NAME: (scenarios.ADVERSARIAL,), locomo.NAME: (locomo.FILE,)},
         load=own(load_outcomes, OutcomesSuite),
         told=outcomes_report,
-        answered=_outcome_searches,
+        answered=lambda run: [one for part in run.locomo for one in part.answered],
         ours=(scenarios.CONTRADICTIONS,),
     ),
     # After those whose committed results were found in an index without its books.

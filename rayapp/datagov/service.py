@@ -105,7 +105,7 @@ class _Prepared:
         return [
             item
             for item in items
-            if not _is_same(item, stored)
+            if stored.get(item.memory_id) != (record_hash_of(item), Status.ACTIVE)
             and not (item.memory_id in self._partial and item.memory_id in stored)
         ]
 
@@ -265,10 +265,6 @@ def _differences(made: _Prepared, stored: Mapping[str, tuple[str, Status]]) -> d
     new = sum(memory_id not in stored for memory_id in made.items)
     written = len(made.changed(made.items.values(), stored))
     return {"insert": new, "update": written - new, "unchanged": len(made.items) - written}
-
-
-def _is_same(item: MemoryItem, stored: Mapping[str, tuple[str, Status]]) -> bool:
-    return stored.get(item.memory_id) == (record_hash_of(item), Status.ACTIVE)
 
 
 def _kinds(

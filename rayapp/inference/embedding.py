@@ -180,7 +180,8 @@ class EmbeddingService(ModelGateway[EmbeddingBackend, EmbeddingSettings]):
         try:
             results = await splitter.run(batch)
             # Failed calls are answered without the size, which the backend may not know yet.
-            dims = (await self.info()).dims if _any_vector(results) else 0
+            some = any(not isinstance(result, errors.RayappError) for result in results)
+            dims = (await self.info()).dims if some else 0
             for entry, result in zip(batch, results, strict=True):
                 checked = (
                     result if isinstance(result, errors.RayappError) else unit_vector(result, dims)
@@ -228,10 +229,6 @@ def _late(timeout_s: float) -> errors.EmbedderDown:
     return errors.EmbedderDown(
         f"No embedding within {timeout_s:.2f} s; retry later.", code="embedder_timeout"
     )
-
-
-def _any_vector(results: Sequence[Vector | errors.RayappError]) -> bool:
-    return any(not isinstance(result, errors.RayappError) for result in results)
 
 
 def vectors_or_raise(results: Sequence[Vector | errors.RayappError]) -> list[Vector]:
@@ -346,9 +343,7 @@ class CachedEmbedder:
             async with asyncio.timeout(timeout_s):
                 return await self._embed(texts, kind, timeout_s)
         except TimeoutError:
-            raise errors.EmbedderDown(
-                f"No embedding within {timeout_s:.2f} s; retry later.", code="embedder_timeout"
-            ) from None
+            raise _late(timeout_s) from None
 
     async def _embed(self, texts: Sequence[str], kind: TextKind, timeout_s: float) -> list[Vector]:
         info = await self.info()

@@ -89,7 +89,8 @@ def _extracted(
         for name in names[: 2 * limit]:
             _add(found, concept_key(name, expansions), name, kind)
     if len(found) < limit:
-        reader = _Reader(normalize(_with_line_ends(text)), expansions)
+        # A new line starts a new sentence; `normalize` would make it a space.
+        reader = _Reader(normalize(text.replace("\n", " . ")), expansions)
         for step in (reader.quoted, reader.acronyms, reader.capitals, reader.phrases, reader.words):
             for key, label, node_type in step():
                 _add(found, key, label, node_type)
@@ -240,8 +241,3 @@ def _add(found: dict[str, Concept], key: str, label: str, node_type: NodeType) -
 
 def _vocabulary(expansions: Expansions | None) -> frozenset[str]:
     return expansions.vocabulary if expansions else frozenset()
-
-
-def _with_line_ends(text: str) -> str:
-    """A new line starts a new sentence; `normalize` would make it a space."""
-    return text.replace("\n", " . ") if "\n" in text else text

@@ -52,13 +52,12 @@ class Identifier:
 
     def is_in(self, text: str) -> bool:
         """Whether `text` holds it as a whole: not as a part of a longer one."""
-        if self._digits not in text or (not self._digits and not self._may_spell(text)):
+        if self._digits not in text:
+            return False
+        if not self._digits and text.isascii() and self._letters not in text.lower():
             return False
         plain = _plain(text)
         return any(_stands_in(plain, reading) for reading in self.readings)
-
-    def _may_spell(self, text: str) -> bool:
-        return not text.isascii() or self._letters in text.lower()
 
 
 # The identifiers of a question are looked for in one text after the other.

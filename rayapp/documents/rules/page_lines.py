@@ -113,7 +113,11 @@ def blocks_of(
     levels = _levels(lines)
     gap = _usual_gap(lines)
     outline = outline or {}
-    widths = {page: _width(group) for page, group in _by_page(lines).items()}
+    # Of the longest line.
+    widths = {
+        page: max(line.right - line.left for line in group)
+        for page, group in _by_page(lines).items()
+    }
     open_lines: list[Line] = []
     open_level = 0
     for line in lines:
@@ -170,11 +174,6 @@ def _by_page(lines: Iterable[Line]) -> dict[int, list[Line]]:
     for line in lines:
         pages.setdefault(line.page, []).append(line)
     return pages
-
-
-def _width(lines: Sequence[Line]) -> float:
-    """Of the longest line."""
-    return max(line.right - line.left for line in lines)
 
 
 def _starts_anew(last: Line, line: Line, gap: float) -> bool:

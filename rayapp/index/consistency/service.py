@@ -110,10 +110,6 @@ def report_row(report: SweepReport) -> dict[str, Any]:
     }
 
 
-def issue_row(issue: Issue) -> dict[str, Any]:
-    return asdict(issue) | {"kind": issue.kind.value}
-
-
 Sleep = Callable[[float], Awaitable[None]]
 # How long the end of a job waits for the indexer to write what was asked for, seconds, and the
 # pause between two looks at the queue. An indexer writes thousands of points a minute.
@@ -245,7 +241,7 @@ class SweepWork:
         waiting, left = 0, found
         if self.repairs.repair:
             waiting = await self._still_waiting() if repaired else 0
-            left = await self._left([row for row in partitions if _was_repaired(row)])
+            left = await self._left([row for row in partitions if by_kind(row.counts, "repaired")])
         truth_count, index_count = await self.comparison.counts()
         complete = not left and not waiting
         report = {
@@ -284,7 +280,7 @@ class SweepWork:
         return Step(
             cursor=_cursor_of(after),
             counts={name: number for name, number in counts.items() if number},
-            samples=[issue_row(issue) for issue in look.issues[:MAX_ISSUES]],
+            samples=[asdict(one) | {"kind": one.kind.value} for one in look.issues[:MAX_ISSUES]],
         )
 
     async def _still_waiting(self) -> int:
@@ -357,10 +353,6 @@ def random_id(random: Callable[[], float]) -> str:
 
 def _cursor_of(walk: KeyspaceCursor) -> dict[str, Any] | None:
     return None if walk.over and not walk.suspects else walk.cursor()
-
-
-def _was_repaired(row: PartitionRow) -> bool:
-    return bool(by_kind(row.counts, "repaired"))
 
 
 def _repaired_ids(row: PartitionRow) -> list[str] | None:

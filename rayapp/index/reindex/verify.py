@@ -9,7 +9,6 @@ import numpy as np
 
 from rayapp.bulk.model import UUID_SPACE
 from rayapp.core.errors import BadVector, InvalidInput
-from rayapp.core.vectors import Vector
 from rayapp.index.point_builder import OUTAGES
 from rayapp.index.records import WHOLE, IndexPoint, ScoredPoint, StoredPoint, SubQuery
 from rayapp.index.reindex.parts import ReindexFacts, ReindexParts, belongs, schema_or_none
@@ -134,11 +133,8 @@ def _same_point(stored: StoredPoint, made: IndexPoint) -> bool:
         return False
     if set(stored.sparse.indices) != set(made.sparse.indices):
         return False
-    return _cosine(stored.dense, made.dense) >= MIN_COSINE
-
-
-def _cosine(one: Vector, other: Vector) -> float:
-    return float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)))
+    norms = np.linalg.norm(stored.dense) * np.linalg.norm(made.dense)
+    return float(stored.dense @ made.dense / norms) >= MIN_COSINE
 
 
 async def _replay(parts: ReindexParts, facts: ReindexFacts, found: Verified) -> None:

@@ -152,7 +152,7 @@ def with_quotas(items: Sequence[MemoryItem], *, page: int, guessed: bool) -> lis
         taken = _fitting(items, waiting, block, guessed=guessed)
         kept = set(taken)
         waiting = [index for index in waiting if index not in kept]
-        broken = {index for index in taken if _is_broken(items[index])}
+        broken = {index for index in taken if _facts(items[index]).get("error")}
         shown += [index for index in taken if index not in broken]
         shown += [index for index in taken if index in broken]
     return shown
@@ -213,10 +213,6 @@ def _dataset_first(items: Sequence[MemoryItem]) -> list[int]:
             order.setdefault(head)
         order.setdefault(index)
     return list(order)
-
-
-def _is_broken(item: MemoryItem) -> bool:
-    return bool(_facts(item).get("error"))
 
 
 def _facts(item: MemoryItem) -> dict[str, Any]:

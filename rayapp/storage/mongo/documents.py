@@ -222,7 +222,8 @@ class MongoBookStore:
             # Of new chunks there is nothing to see before the index has them (`is_coming`).
             seen = ((doc["user_id"], doc["point_id"]) for doc in gone)
             await self._changes.note(seen, session)
-            new = _new_documents(items, {doc["point_id"] for doc in gone})
+            back = {doc["point_id"] for doc in gone}
+            new = [convert.to_document(queued(one)) for one in items if one.point_id not in back]
             if new:
                 await self._items.insert_many(new, session=session)
             await self._revive(gone, items, session)
@@ -422,7 +423,3 @@ def _held(book: Book, token: str) -> Document:
 def _chunks(book: Book) -> Document:
     scope = {"tier": Tier.BOOKS.value, "dedup_scope": book.book_id}
     return {**_owned(book), **scope, **NOT_DELETED}
-
-
-def _new_documents(items: Sequence[MemoryItem], besides: set[str]) -> list[Document]:
-    return [convert.to_document(queued(item)) for item in items if item.point_id not in besides]

@@ -80,11 +80,6 @@ def split_thinking(text: str) -> tuple[str, str]:
     return without(text, outer).strip(), thought.strip()
 
 
-def without_tags(text: str, gap: str) -> str:
-    """`text` with `gap` for each tag."""
-    return _TAG.sub(gap, text)
-
-
 def without(text: str, spans: Sequence[Span]) -> str:
     """`text` without `spans`, which are in order and do not overlap."""
     parts, at = [], 0
@@ -230,7 +225,7 @@ def _pull(text: str, findings: list[Finding]) -> tuple[str, list[Any]]:
             parts += [text[at:close_at], CLOSE]
             at, close_at, closed = close_at, None, True
         # Behind the end that we set, a further tag would open a block anew.
-        parts.append(without_tags(text[at:start], GAP) if closed else text[at:start])
+        parts.append(_TAG.sub(GAP, text[at:start]) if closed else text[at:start])
         parts.append(GAP if end > start else "")
         at = end
     if real:
@@ -238,12 +233,10 @@ def _pull(text: str, findings: list[Finding]) -> tuple[str, list[Any]]:
     whole = "".join(parts)
     tidy = _tidy(whole) if real else whole
     # Without the gap, what stood on its two sides may read as something new.
-    stable = not real or (not _call_spans(tidy) and _same_blocks(whole, tidy))
+    stable = not real or (
+        not _call_spans(tidy) and split_thinking(whole)[1] == split_thinking(tidy)[1]
+    )
     return (tidy if stable else whole), [call for _, calls in real for call in calls]
-
-
-def _same_blocks(one: str, other: str) -> bool:
-    return split_thinking(one)[1] == split_thinking(other)[1]
 
 
 def _tidy(text: str) -> str:
