@@ -9,15 +9,17 @@ import asyncio
 import hashlib
 import os
 import re
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rayapp.core.errors import ConfigError
-from rayapp.datagov.ports import Catalogue, dataset_document, dataset_of
+from rayapp.datagov.ports import Catalogue, Dataset, dataset_document, dataset_of
 
 # Older snapshots of one origin are removed: a job under way needs one, a person may want another.
 KEPT = 4
@@ -26,34 +28,20 @@ FORMAT = 1
 _KEY = re.compile(r"^(?P<origin>[a-z]+)-[0-9a-f]{16}$")
 _ABOUT = b"rayapp.catalogue"
 
-_TEXTS = pa.list_(pa.string())
-_FIELD = pa.struct([("name", pa.string()), ("type", pa.string()), ("semantic", pa.string())])
-_RESOURCE = pa.struct(
-    [
-        ("resource_id", pa.string()),
-        ("name", pa.string()),
-        ("format", pa.string()),
-        ("url", pa.string()),
-        ("fields", pa.list_(_FIELD)),
-        ("total_records", pa.int64()),
-        ("error", pa.string()),
-    ]
-)
-_SCHEMA = pa.schema(
-    [
-        ("dataset_id", pa.string()),
-        ("title", pa.string()),
-        ("name", pa.string()),
-        ("organization", pa.string()),
-        ("organization_en", pa.string()),
-        ("description", pa.string()),
-        ("tags", _TEXTS),
-        ("keywords", _TEXTS),
-        ("categories", _TEXTS),
-        ("flags", _TEXTS),
-        ("resources", pa.list_(_RESOURCE)),
-    ]
-)
+_PLAIN = {str: pa.string(), int: pa.int64()}
+
+
+def _type_of(hint: Any) -> pa.DataType:
+    """What a field of the catalogue is in Parquet, as `dataset_document` writes it."""
+    if is_dataclass(hint):
+        return pa.struct([(name, _type_of(one)) for name, one in get_type_hints(hint).items()])
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    inner = _type_of(get_args(hint)[0])
+    return inner if get_origin(hint) is UnionType else pa.list_(inner)  # `X | None`; several
+
+
+_SCHEMA = pa.schema(list(_type_of(Dataset)))
 
 
 class ParquetSnapshots:

@@ -28,11 +28,6 @@ ME = WriteScope("dana")
 READ = ReadScope("dana")
 
 
-@pytest.fixture
-async def service() -> Harness:
-    return await Harness.open()
-
-
 class Poisoned(ModelEmbedder):
     """A real model that cannot embed one text."""
 

@@ -25,11 +25,6 @@ READ = ReadScope("dana")
 FACT: dict[str, Any] = {"tags": ("fact",), "importance": 0.9, "confidence": 0.9}
 
 
-@pytest.fixture
-async def service() -> Harness:
-    return await Harness.open()
-
-
 async def test_stored_items_are_pending_with_the_lifetime_of_their_tier(service: Harness) -> None:
     one = await service.store("tea at five", tier=Tier.WORKING)
     item = await service.services.memories.get(READ, one)

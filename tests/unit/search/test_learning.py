@@ -71,11 +71,6 @@ async def candidates(service: Harness, query: SearchQuery) -> list[Candidate]:
     return list((await inner.gather(inner.prepare(READ, query), deadline, trace)).candidates)
 
 
-@pytest.fixture
-async def service() -> Harness:
-    return await Harness.open()
-
-
 async def judge(service: Harness, memory_id: str, outcome: Outcome, times: int = 3) -> None:
     for time in range(times):
         request = OutcomeRequest(

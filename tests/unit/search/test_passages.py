@@ -26,11 +26,6 @@ HALF = len(FILLER) // 2
 LONG = f"{FILLER[:HALF]}\n\n{FACT}\n\n{FILLER[HALF:]}"
 
 
-@pytest.fixture
-async def service() -> Harness:
-    return await Harness.open()
-
-
 @pytest.mark.parametrize("indexed", [True, False])
 async def test_a_long_memory_is_found_once_and_names_what_answers(
     service: Harness, indexed: bool

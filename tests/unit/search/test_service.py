@@ -17,11 +17,6 @@ ME = WriteScope("dana")
 READ = ReadScope("dana")
 
 
-@pytest.fixture
-async def service() -> Harness:
-    return await Harness.open()
-
-
 async def test_hebrew_prefixes_and_plurals_are_found(service: Harness) -> None:
     car = await service.store("הרכב החדש חונה בירושלים")
     await service.store("קניתי לחם וחלב במכולת")

@@ -85,11 +85,6 @@ async def test_nothing_is_read_after_the_close(scan: Scan, pages: PagesAhead) ->
     assert scan.asked == [None]
 
 
-@pytest.fixture
-async def service() -> Harness:
-    return await Harness.open()
-
-
 class Steps:
     """Steps that take `STEP_S`, and the rests before them."""
 

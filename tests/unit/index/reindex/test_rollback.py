@@ -16,11 +16,6 @@ from tests.unit.index.reindex.world import DANA, Driver, OtherModel, World
 HOURS = timedelta(hours=24)
 
 
-@pytest.fixture
-async def world() -> World:
-    return await World.open()
-
-
 async def beaten(world: World, schema: Any) -> Any:
     """A sleep during which a service with `schema` goes on living."""
     await beat(world.service.leases, schema, "indexer")

@@ -20,11 +20,6 @@ from tests.support.index_points import written_again
 from tests.unit.index.reindex.world import DANA, Driver, OtherModel, World
 
 
-@pytest.fixture
-async def world() -> World:
-    return await World.open()
-
-
 async def test_unchanged_points_are_copied_and_served_from_the_new_collection(world: World) -> None:
     await world.fill(30)
     before = await world.service.found("which lighthouse needs paint", limit=10)

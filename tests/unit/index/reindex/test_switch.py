@@ -20,11 +20,6 @@ from tests.unit.index.reindex.world import DANA, Driver, OtherModel, World
 Then = Callable[[], Awaitable[None]]
 
 
-@pytest.fixture
-async def world() -> World:
-    return await World.open()
-
-
 class Around:
     """A part of a job, with something else before each call of one of its methods."""
 
