@@ -98,7 +98,7 @@ class DocumentsIngest:
         for attempt in range(TRIES):
             if attempt:
                 await self._sleep(PAUSE_S)
-            await self._work.take_in(book)
+            await self._work.run_once(book)
             found = await self._books.get(ReadScope(book.user_id), book.book_id)
             if found.chunks or found.state is BookState.COMPLETED:
                 return "recognised" if found.linked_to else "stored", None

@@ -388,15 +388,9 @@ class BookWork:
     _: KW_ONLY
     runtime: Runtime
 
-    async def run_once(self) -> int:
-        """Work on the next document that is due; how many there were, 0 or 1."""
-        return await self._work_on(None)
-
-    async def take_in(self, book: Book) -> int:
-        """Work on this document if it is due, and nobody else does."""
-        return await self._work_on(book)
-
-    async def _work_on(self, only: Book | None) -> int:
+    async def run_once(self, only: Book | None = None) -> int:
+        """Work on the next document that is due, or on this one if it is and nobody else does; how
+        many there were, 0 or 1."""
         token = self.runtime.new_id()
         book = await self.store.claim(token=token, claim_s=CLAIM_S, only=only)
         if book is None:

@@ -13,7 +13,7 @@ from rayapp.learning.rules.dedup import DEDUP_TIERS, merge_moves, pair, told_apa
 from rayapp.learning.rules.promotion import transition_id
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.ports import Event, MemoryStore
-from rayapp.memory.scope import ItemFilter, ReadScope
+from rayapp.memory.scope import ItemFilter, WriteScope
 
 MERGED = "merged"  # kind of the event that a merge leaves
 REASON = "near-duplicate"
@@ -90,7 +90,7 @@ class DedupService:
         # One more than wanted: the nearest of all is the item itself.
         limit = self.runtime.settings.dedup.neighbours + 1
         sub_query = SubQuery(name="dedup", limit=limit, dense=vector, tiers=(item.tier,))
-        (found,) = await self.index.query(_own(item), where, [sub_query])
+        (found,) = await self.index.query(WriteScope(item.user_id).own, where, [sub_query])
         near = [
             point
             for point in found
@@ -103,7 +103,7 @@ class DedupService:
         if not near:
             return {}
         wanted = [item.point_id, *(point.point_id for point in near)]
-        found = await self.items.by_points(_own(item), wanted)
+        found = await self.items.by_points(WriteScope(item.user_id).own, wanted)
         return {one.point_id: one for one in found if _vector_is_current(one)}
 
     async def _join(self, a: MemoryItem, b: MemoryItem, cosine: float) -> MemoryItem:
@@ -127,10 +127,6 @@ class DedupService:
         moved = await self.lifecycle.transition(moves, [event])
         self.runtime.metrics.count("transitions", kind=MERGED)
         return next(one for one in moved if one.point_id == winner.point_id)
-
-
-def _own(item: MemoryItem) -> ReadScope:
-    return ReadScope(item.user_id, include_shared=False)
 
 
 def _vector_is_current(item: MemoryItem) -> bool:

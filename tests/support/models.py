@@ -135,22 +135,3 @@ class InlineOverlapBackend(OverlapRerankBackend):
         if self.failures:
             raise self.failures.pop(0)
         return [float(len(document)) for document in documents]
-
-
-class OverlapReranker(NoBreakers):
-    """`Reranker` without a gateway; `down` makes every call a RerankerDown."""
-
-    def __init__(self) -> None:
-        self._backend = OverlapRerankBackend()
-        self.down = False
-
-    async def rerank(
-        self, query: str, documents: Sequence[str], *, timeout_s: float
-    ) -> list[float] | None:
-        if self.down:
-            raise RerankerDown("The reranker of this test is down.")
-        logits = await self._backend.logits(query, documents)
-        return [float(1.0 / (1.0 + np.exp(-logit))) for logit in logits]
-
-    async def health(self) -> dict[str, Any]:
-        return {"healthy": not self.down}

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import reduce
 from itertools import combinations
 from typing import Literal
 
@@ -125,10 +126,7 @@ def _action_total(rows: Sequence[records.ActionRow]) -> ActionTotal:
 
 
 def _sum(counters: Iterable[records.Counters]) -> records.Counters:
-    total = records.Counters()
-    for one in counters:
-        total = added(total, one)
-    return total
+    return reduce(added, counters, records.Counters())
 
 
 def graph_view(

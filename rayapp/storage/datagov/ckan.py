@@ -281,15 +281,15 @@ def _with_tables(dataset: Dataset, tables: Mapping[str, Mapping[str, Any] | str]
 def _with_table(resource: Resource, table: Mapping[str, Any] | str | None) -> Resource:
     if table is None:
         return resource
-    fields: list[Field] = []
-    total: int | None = None
-    error = table if isinstance(table, str) else None
-    if not isinstance(table, str):
-        for one in table.get("fields") or ():
-            if isinstance(one, dict) and isinstance(one.get("id"), str):
-                fields.append(Field(name=one["id"], type=str(one.get("type") or "")))
-        total = table["total"] if isinstance(table.get("total"), int) else None
-    return replace(resource, fields=tuple(fields), total_records=total, error=error)
+    if isinstance(table, str):
+        return replace(resource, fields=(), total_records=None, error=table)
+    fields = tuple(
+        Field(name=one["id"], type=str(one.get("type") or ""))
+        for one in table.get("fields") or ()
+        if isinstance(one, dict) and isinstance(one.get("id"), str)
+    )
+    total = table["total"] if isinstance(table.get("total"), int) else None
+    return replace(resource, fields=fields, total_records=total, error=None)
 
 
 @dataclass(eq=False)

@@ -120,8 +120,8 @@ def after(sort: SortKey, values: tuple[SortValue, ...]) -> Predicate:
     paths = [path for path, _ in SORT_KEYS[sort]]
     steps = []
     for depth, path in enumerate(paths):
-        same = {p: v for p, v in zip(paths[:depth], values[:depth], strict=True)}
-        steps.append({**same, path: {"$lt": values[depth]}})
+        same = zip(paths[:depth], values[:depth], strict=True)
+        steps.append({**dict(same), path: {"$lt": values[depth]}})
     return {"$or": steps}
 
 

@@ -191,7 +191,7 @@ async def test_a_file_that_says_the_same_is_asked_by_its_own_id(
     data = b"in another format"
     own = (await send(api, data, title="Second")).json()["book_id"]
     work = world.reading(garden)
-    await work.take_in(await world.services.books.get(ReadScope("admin"), own))
+    await work.run_once(await world.services.books.get(ReadScope("admin"), own))
     asked = {"query": "מתי משקים את הגינה?", "book_id": own}
     (hit,) = (await api.get(f"{UPLOAD}/search", params=asked)).json()["results"]
     assert hit["source"]["doc_id"] == BOOK_ID

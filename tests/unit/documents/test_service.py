@@ -184,10 +184,10 @@ async def test_the_last_upload_takes_the_place_of_all_before(world: World) -> No
     first = await world.upload(title="T")
     second = await world.upload(b"second", title="T", replaces=True)
     third = await world.upload(b"third", title="T", replaces=True)
-    await world.work.take_in(third)
+    await world.work.run_once(third)
     await world.world.indexed()
     await world.world.clock.elapse(CLAIM_S)
-    await world.work.take_in(third)
+    await world.work.run_once(third)
     assert (await world.book(third)).state is BookState.COMPLETED
     for one in (first, second):
         with pytest.raises(NotFound):
@@ -212,7 +212,7 @@ async def test_what_others_rest_on_is_neither_cancelled_nor_replaced(world: Worl
     await world.work.run_once()
     second = await world.upload(b"other bytes", title="Second")
     world.says = extracted()
-    await world.work.take_in(second)
+    await world.work.run_once(second)
     assert (await world.book(second)).linked_to == first.book_id
     with pytest.raises(Conflict, match="Second"):
         await books.cancel(DANA, first.book_id)

@@ -7,7 +7,6 @@ import pytest
 
 from jobs import embedder_report, rerank_report, tune
 
-NO_WEIGHTS = "nope.json of the reranker cannot be read"
 NO_RECIPE = "No recipe 'nope'; use one of default, lexical, rrf."
 
 
