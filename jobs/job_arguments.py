@@ -2,6 +2,7 @@
 
 import argparse
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast, get_args
 
@@ -42,7 +43,8 @@ def parser_of(spec: JobSpec) -> argparse.ArgumentParser:
         default=True,
         help="Go on with the last job of equal options that did not end.",
     )
-    common.add_argument("--concurrency", type=_concurrency, help="Partitions at a time.")
+    at_once = partial(_number, most=MAX_CONCURRENCY)
+    common.add_argument("--concurrency", type=at_once, help="Partitions at a time.")
     common.add_argument("--rate", type=_rate, help="Records per second over all workers.")
     common.add_argument("--job-id", help="Run this stored job; its own options count.")
     common.add_argument("--out", type=Path, help="Write the report here as JSON.")
@@ -83,23 +85,14 @@ def _kinds(annotation: Any) -> set[Any]:
     return set().union(*map(_kinds, inner)) if inner else {annotation}
 
 
-def _number(text: str) -> int:
+def _number(text: str, most: int | None = None) -> int:
     try:
         value = int(text)
     except ValueError:
         value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError("use a whole number from 1 on")
-    return value
-
-
-def _concurrency(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if not 1 <= value <= MAX_CONCURRENCY:
-        raise argparse.ArgumentTypeError(f"use a whole number from 1 to {MAX_CONCURRENCY}")
+    if value < 1 or (most is not None and value > most):
+        end = "on" if most is None else f"to {most}"
+        raise argparse.ArgumentTypeError(f"use a whole number from 1 {end}")
     return value
 
 
