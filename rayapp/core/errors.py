@@ -30,6 +30,7 @@ RayappError
 Every class is picklable, because exceptions cross Ray handles.
 """
 
+from functools import partial
 from typing import Any, ClassVar
 
 
@@ -61,17 +62,10 @@ class RayappError(Exception):
         self.retry_after_s = retry_after_s
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.message, self.code, self.details, self.retry_after_s))
-
-
-def _rebuild(
-    cls: type[RayappError],
-    message: str,
-    code: str,
-    details: dict[str, Any],
-    retry_after_s: float | None,
-) -> RayappError:
-    return cls(message, code=code, details=details, retry_after_s=retry_after_s)
+        again = partial(
+            type(self), code=self.code, details=self.details, retry_after_s=self.retry_after_s
+        )
+        return again, (self.message,)
 
 
 class ConfigError(RayappError):
