@@ -545,8 +545,9 @@ class OutcomesService:
             at=now,
             memory_ids=subject.memory_ids,
             receipt_id=receipt.receipt_id if receipt else None,
-            conversation_id=request.conversation_id
-            or (receipt.conversation_id if receipt else None),
+            # Where its question was asked: with that conversation it is taken back.
+            conversation_id=(receipt.conversation_id if receipt else None)
+            or request.conversation_id,
             query=receipt.query if receipt else "",
             concepts=receipt.concepts if receipt else (),
             context_type=(receipt.context_type if receipt else None) or "general",

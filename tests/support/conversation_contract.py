@@ -14,6 +14,7 @@ from rayapp.assistant.ports import (
     InjectedContext,
     KeptTurn,
     SessionStore,
+    TitledBy,
     TurnRecord,
 )
 from rayapp.memory.item import point_id_of
@@ -227,6 +228,25 @@ class ConversationContract:
         left = await stores.kept.find(READS, search_words("Haifa"), 9)
         assert [one.message_id for one in left] == ["m-2"]
         assert await stores.kept.turn(NOAS, "c-1", "m-1") == as_kept(hers)
+
+    @pytest.mark.parametrize("by", ["words", "model", "person"])
+    async def test_a_title_goes_with_the_words_that_made_it(
+        self, stores: ConversationStores, by: TitledBy
+    ) -> None:
+        async def title_without(message_id: str) -> str:
+            await stores.kept.purge([point_id_of("dana", f"x-{message_id}")])
+            found = await stores.kept.get(READS, "c-1")
+            assert found is not None
+            return found.title
+
+        later = a_kept_turn("m-2", minutes=1, question="Where is the car of Dana?")
+        last = a_kept_turn("m-3", minutes=2)
+        await self.keep(stores, a_kept_turn(), later, last, title="איפה גרה דנה")
+        await stores.kept.name(DANA, "c-1", "איפה גרה דנה", by)
+        assert await title_without("m-3") == "איפה גרה דנה"
+        stays = by == "person"
+        assert (await title_without("m-1") == "Where is the car of Dana?") is not stays
+        assert await title_without("m-2") == ("איפה גרה דנה" if stays else "…")
 
     async def test_what_a_person_wrote_of_an_answer_stays_with_it(
         self, stores: ConversationStores

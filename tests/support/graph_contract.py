@@ -364,11 +364,11 @@ class ReferencesContract:
             "put-away": {"stats": replace(bad, score=0.2)},
             "worked": {"stats": replace(bad, last_outcome=Outcome.WORKED)},
         }
+        found = tuple(example(name) for name in kinds)
+        assert await settled(stores, OutcomeChanges(routing=(routed(examples=found),)))
         for name, changes in kinds.items():
             fields = {"status": Status.ARCHIVED, "stats": bad, **changes}
             await stored(stores.memories, an_item(memory_id=name, **fields))
-        found = tuple(example(name) for name in kinds)
-        assert await settled(stores, OutcomeChanges(routing=(routed(examples=found),)))
         dead = {("dana", point_id_of("dana", name)) for name in kinds if name != "buried"}
         assert await all_dead(stores.graphs, NEVER_REACHED) == dead
 

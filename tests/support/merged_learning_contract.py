@@ -10,12 +10,14 @@ import pytest
 from rayapp.graphs.records import ActionRow, GraphPriors, OutcomeChanges
 from rayapp.learning.ports import LifecycleStore
 from rayapp.learning.rules.dedup import merge_moves
-from rayapp.memory.item import MemoryItem, point_id_of
+from rayapp.learning.rules.graph_effects import outcome_changes
+from rayapp.memory.item import MemoryItem, Outcome, point_id_of
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.text.concept import Concept
 from tests.support.builders import STORED_AT, an_item
 from tests.support.graph_contract import GraphStores, acted, example, read, routed, settled, solved
+from tests.support.graph_verdict_contract import settle, verdict
 from tests.support.store_contract import DANA, stored
 
 HOUR = timedelta(hours=1)
@@ -89,6 +91,28 @@ class MergedLearningContract:
         routing, actions = (await read(stores.graphs)).routing, await _actions(stores)
         found = [row.examples for row in routing] + [row.examples for row in actions]
         assert found == [(told[1], mine)] * 3
+
+    @pytest.mark.parametrize("settled_before", [True, False])
+    async def test_a_changed_verdict_takes_back_what_the_winner_inherited(
+        self, stores: GraphStores, lifecycle: LifecycleStore, settled_before: bool
+    ) -> None:
+        loser = await _held(stores, "loser")
+        old = await verdict(stores, Outcome.WORKED, loser)
+        (solution,) = outcome_changes([old]).solutions
+        if settled_before:
+            await settle(stores)
+        await merged(stores, lifecycle, "winner", "loser")
+        await settle(stores)
+        found = await read(stores.graphs, problem=solution.problem_hash)
+        assert solutions_in(found) == [("winner", point_id_of("dana", "winner"), 1)]
+        await verdict(stores, Outcome.FAILED, loser, instead_of=(old.idempotency_key,))
+        await settle(stores)
+        found = await read(stores.graphs, problem=solution.problem_hash)
+        assert found.solutions == ()
+        (row,) = found.routing
+        assert [(one.memory_id, one.outcome) for one in row.examples] == [
+            ("winner", Outcome.FAILED)
+        ]
 
     async def test_what_a_later_copy_inherits_counts_for_it(
         self, stores: GraphStores, lifecycle: LifecycleStore

@@ -13,7 +13,7 @@ from rayapp.assistant.context.rules import pinned
 from rayapp.assistant.context.rules.already_in_context import AlreadyInContext
 from rayapp.assistant.context.rules.prompt_block import Limits, Material, SectionItem, build_block
 from rayapp.assistant.conversations.reactions import Reactions
-from rayapp.assistant.conversations.rules import fingerprints_of
+from rayapp.assistant.conversations.rules import exchange_id, fingerprints_of
 from rayapp.assistant.gating.rules.decision import decide_tool_gating, read_task, topic_of
 from rayapp.assistant.gating.rules.hints import hint_notes, hints_of, parts_of
 from rayapp.assistant.gating.rules.intents import tool_needs
@@ -216,6 +216,8 @@ class Found:
     """What was read for one question; None and empty where it could not be read.
 
     sure: how sure memory is of all that the message asks, when it asks several things.
+    own: the memory that keeps the turn of this message, where it is answered anew: its former
+    answer is none of what is known.
     """
 
     insights: ContextInsights | None
@@ -223,6 +225,7 @@ class Found:
     search: SearchAnswer | None
     others: tuple[MemoryItem, ...] = ()
     sure: ConfidenceLabel = "low"
+    own: str | None = None
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -364,8 +367,15 @@ class ContextService:
             self._read_standing(scope, deadline, trace),
             self._ask_insights(scope, request, deadline, trace, graphs),
         )
+        own = _own_turn(scope, request)
+        if search is not None and any(hit.item.memory_id == own for hit in search.hits):
+            hits = tuple(hit for hit in search.hits if hit.item.memory_id != own)
+            # How sure it was of what is answered anew says nothing.
+            search, sure = replace(search, hits=hits, confidence="low"), "low"
         others = (*_listed(intents), *await self._others(scope, search, trace))
-        return Found(insights=insights, standing=standing, search=search, others=others, sure=sure)
+        return Found(
+            insights=insights, standing=standing, search=search, others=others, sure=sure, own=own
+        )
 
     async def _ask_insights(
         self,
@@ -515,7 +525,11 @@ class ContextService:
         material = Material(
             standing=found.standing,
             recall=recalled.lines,
-            found=_once((*recalled.past, *(one for one in relevant if not before.holds(one.item)))),
+            found=_once(
+                one
+                for one in (*recalled.past, *(o for o in relevant if not before.holds(o.item)))
+                if one.item.memory_id != found.own
+            ),
             topic=topic_of(request.recent),
             nothing=pinned.nothing_known(task.language) if found.only_weak else "",
             notes=_notes(intents, task.language),
@@ -582,6 +596,12 @@ def _notes(intents: Intents, language: str) -> tuple[str, ...]:
     side = side_of(language)
     done = [told(one, side) for one in intents.commands]
     return (*done, *hint_notes(intents.hints, side))
+
+
+def _own_turn(scope: ReadScope, request: ContextRequest) -> str | None:
+    if request.conversation_id is None or request.message_id is None:
+        return None
+    return exchange_id(scope.user_id, request.conversation_id, request.message_id)
 
 
 def _listed(intents: Intents) -> tuple[MemoryItem, ...]:

@@ -31,11 +31,13 @@ from rayapp.learning.outcomes import OutcomesService, all_shown, judged_unnamed
 from rayapp.learning.ports import OutcomesOf, ScoreGiven
 from rayapp.learning.records import FeedbackRequest, OutcomeAnswer, OutcomeRequest, Signal
 from rayapp.learning.rules.outcomes import key_prefix
+from rayapp.learning.rules.promotion import OWN_REASONS
 from rayapp.learning.rules.tools import failure_key, verdict_prefix
 from rayapp.learning.tools import ToolVerdicts
-from rayapp.memory.item import Outcome, Source, SourceType
+from rayapp.memory.item import MemoryItem, Outcome, Source, SourceType, Status
 from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.rules import creation
+from rayapp.memory.rules.filtering import is_expired
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
@@ -399,8 +401,13 @@ class HooksService:
         memory_id = new.memory_id or ""
         try:
             if replaces:
+                kept = await self.memories.get(scope.own, memory_id)
+                if kept.memory_id != memory_id:
+                    return memory_id, True  # part of another one, whose words are not its own
                 edit = MemoryEdit(text=new.text, tags=new.tags, reason=REPLACED)
-                await self.memories.edit(scope, memory_id, edit)
+                item = await self.memories.edit(scope, memory_id, edit)
+                if self._is_over(item):
+                    await self.memories.restore(scope, item.memory_id)
                 return memory_id, False
             result = await self.memories.store(scope, new)
         except (errors.DuplicateMemory, errors.NotFound):
@@ -408,6 +415,13 @@ class HooksService:
             # has the text.
             return memory_id, True
         return result.memory_id or memory_id, result.status == "duplicate"
+
+    def _is_over(self, item: MemoryItem) -> bool:
+        """The time of the earlier words; that of the new ones begins. What a person put away stays
+        away."""
+        if item.status is Status.ARCHIVED:
+            return item.archived_reason in OWN_REASONS
+        return is_expired(item, self.runtime.clock.now())
 
     async def _attribute(
         self, scope: WriteScope, request: ExchangeRequest, receipt: Receipt | None

@@ -30,6 +30,11 @@ def first_words(question: str) -> str:
     return text + CUT if len(words) > TITLE_WORDS else text
 
 
+def title_left(question: str | None) -> str:
+    """The title after what made it was deleted; `question`: the first one that is left."""
+    return first_words(question) if question else CUT
+
+
 def model_title(reply: str, turn: Turn) -> str | None:
     """The title in the reply of a model; None when it is not one line about what was said."""
     line, _ = facts.line_of(reply)

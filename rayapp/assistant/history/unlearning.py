@@ -66,12 +66,13 @@ class Unlearning:
         await self._set_free(
             scope, items, stays=lambda one: one.source.conversation_id != conversation_id
         )
+        await self._reopen(scope, items, before=True)
         deleted = 0
         while gone := await self.rows.delete_of_conversation(
             scope, conversation_id, PAGE, self.clock.now()
         ):
             deleted += gone
-        await self._reopen(scope, items)
+        await self._reopen(scope, items, before=False)
         return deleted
 
     async def turn(self, scope: WriteScope, conversation_id: str, message_id: str) -> int:
@@ -82,12 +83,13 @@ class Unlearning:
         await self._set_free(
             scope, items, stays=lambda one: not _read_out_of(one, conversation_id, message_id)
         )
+        await self._reopen(scope, items, before=True)
         for one in items:
             try:
                 await self.memories.delete(scope, one.memory_id)
             except (errors.NotFound, errors.Conflict):
                 continue  # deleted meanwhile, or part of another one that goes on
-        await self._reopen(scope, items)
+        await self._reopen(scope, items, before=False)
         return len(items)
 
     # --- inside
@@ -126,11 +128,18 @@ class Unlearning:
             except (errors.DuplicateMemory, errors.VersionConflict, errors.NotFound):
                 continue  # another memory says the same, or it went meanwhile
 
-    async def _reopen(self, scope: WriteScope, gone: Sequence[MemoryItem]) -> None:
-        """What these had taken the place of is current again, but what a person put away."""
+    async def _reopen(self, scope: WriteScope, gone: Sequence[MemoryItem], *, before: bool) -> None:
+        """What these had taken the place of is current again, but what a person put away.
+
+        `before` they are deleted: a repetition would not find them any more. What was archived
+        waits for the place, or the text, that they leave; what goes itself stays as it is.
+        """
+        names = {one.memory_id for one in gone}
         for one in gone:
             old = await self.items.get(scope.own, one.supersedes) if one.supersedes else None
             if old is None or old.superseded_by != one.memory_id:
+                continue
+            if before and (old.status is not Status.ACTIVE or old.memory_id in names):
                 continue
             if old.status is not Status.ACTIVE and old.archived_reason not in OWN_REASONS:
                 continue

@@ -1,17 +1,20 @@
 """The content graph's rules: whose it is, what an item adds and takes back, caps, paths."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import combinations
 
 from rayapp.graphs.records import (
+    ActionIncrement,
     ContentChanges,
     ContentEdge,
     Contribution,
     EdgeIncrement,
+    Example,
     NodeIncrement,
+    OutcomeChanges,
     RoutingIncrement,
 )
 from rayapp.memory.item import MemoryItem, Status
@@ -41,6 +44,52 @@ def inherited_at(winner: MemoryItem, at: datetime) -> datetime:
     The copy that is kept may be the later one: older outcomes count from when it was stored.
     """
     return max(at, winner.stored_at)
+
+
+def handed_over(example: Example, winner: MemoryItem) -> Example:
+    """What is remembered of a memory, as of the one that it was merged into."""
+    return replace(
+        example,
+        memory_id=winner.memory_id,
+        point_id=winner.point_id,
+        tier=winner.tier,
+        at=inherited_at(winner, example.at),
+    )
+
+
+def points_of(changes: OutcomeChanges) -> tuple[str, ...]:
+    """Points of the memories that outcomes are told of."""
+    rows: tuple[RoutingIncrement | ActionIncrement, ...] = (*changes.routing, *changes.actions)
+    told = [example.point_id for row in rows for example in row.examples]
+    return tuple(dict.fromkeys([*told, *(one.point_id for one in changes.solutions)]))
+
+
+def told_of_winners(
+    changes: OutcomeChanges, merged: Mapping[str, tuple[MemoryItem, MemoryItem]]
+) -> OutcomeChanges:
+    """`changes` where rows that they meet were handed over to winners of merges. `merged`: loser
+    and winner by the loser's point."""
+
+    def winner_of(point_id: str, at: datetime) -> MemoryItem | None:
+        pair = merged.get(point_id)
+        return pair[1] if pair is not None and happened_to(pair[0], at) else None
+
+    def told(examples: Sequence[Example]) -> tuple[Example, ...]:
+        found = ((one, winner_of(one.point_id, one.at)) for one in examples)
+        return tuple(handed_over(one, into) if into else one for one, into in found)
+
+    solutions = []
+    for one in changes.solutions:
+        if into := winner_of(one.point_id, one.at):
+            at = inherited_at(into, one.at)
+            one = replace(one, memory_id=into.memory_id, point_id=into.point_id, at=at)
+        solutions.append(one)
+    return replace(
+        changes,
+        routing=tuple(replace(one, examples=told(one.examples)) for one in changes.routing),
+        actions=tuple(replace(one, examples=told(one.examples)) for one in changes.actions),
+        solutions=tuple(solutions),
+    )
 
 
 # What the caps of one user let into the graphs. Rows that are there already always go on growing.

@@ -48,6 +48,7 @@ def _apart(item: MemoryItem, other: MemoryItem) -> str | None:
         ("tier", item.tier is other.tier and item.tier in DEDUP_TIERS),
         ("status", item.status is Status.ACTIVE and other.status is Status.ACTIVE),
         ("subject", _about(item) == _about(other)),
+        ("scope", item.dedup_scope == other.dedup_scope),
         ("validity", _validity(item) == _validity(other)),
     )
     return next((name for name, holds in checks if not holds), None)

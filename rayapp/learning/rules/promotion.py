@@ -190,9 +190,6 @@ def apply_move(item: MemoryItem, decision: Decision, now: datetime) -> MemoryIte
         IndexOp.PAYLOAD,
         now,
         tier=decision.to,
-        dedup_scope=creation.dedup_scope(
-            decision.to, item.source, creation.other_subject(item.subject_id, item.user_id)
-        ),
         tier_entered_at=now,
         expires_at=creation.lifetime(decision.to, item.instruction, now),
         stats=replace(item.stats, tier_uses=0, tier_success=0.0),

@@ -219,8 +219,8 @@ def other_subject(subject_id: str | None, user_id: str) -> str | None:
 
 def dedup_scope(tier: Tier, source: Source, whom: str | None = None) -> str:
     """Equal texts are duplicates within one book, one DataGov resource or, when they are turns, one
-    conversation, which may be deleted without the others; else within the tier. `whom`: somebody
-    else whom the text is about: what two people share is two facts."""
+    conversation, which may be deleted without the others, wherever they rise; else within the tier.
+    `whom`: somebody else whom the text is about: what two people share is two facts."""
     if tier is Tier.BOOKS:
         return source.doc_id or str((source.book or {}).get("book_id", ""))
     if tier in (Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION):

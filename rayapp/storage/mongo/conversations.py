@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 import pymongo
-from pymongo import DESCENDING
+from pymongo import ASCENDING, DESCENDING
 
 from rayapp.assistant import ports
-from rayapp.assistant.history.rules import turn_terms
+from rayapp.assistant.history.rules import title_left, turn_terms
 from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import indexes
@@ -35,6 +35,8 @@ SHOWN = tuple(ports.Conversation.__dataclass_fields__)
 KEPT: Document = {"last_at": {"$type": "date"}}
 NEWEST = [("last_at", DESCENDING), ("conversation_id", DESCENDING)]
 NEWEST_TURNS = [("at", DESCENDING), ("message_id", DESCENDING)]
+OLDEST_TURNS = [("at", ASCENDING), ("message_id", ASCENDING)]
+PLACE = ("user_id", "conversation_id", "at", "message_id")
 # Turns with the words of a search among which the newest of each conversation is taken.
 LOOKED_AT = 1_000
 _EMPTY = ("words", "citations", "tools", "runs")
@@ -167,9 +169,20 @@ class MongoConversationStore:
         with translated():
             await self._turns.update_many(where, {"$set": BLANK})
             # What was said of the conversation may say it too, and is said anew without it.
-            for one in await self._turns.find(where, ("user_id", "conversation_id")).to_list():
+            for one in await self._turns.find(where, PLACE).to_list():
                 row = {name: one[name] for name in ("user_id", "conversation_id")}
                 await self._rows.update_one(row, {"$unset": {"bullets": "", "summed": ""}})
+                await self._name_anew(row, one)
+
+    async def _name_anew(self, row: Document, gone: Document) -> None:
+        """Its name is made of the first words that were said in it, and goes with them."""
+        left = await self._turns.find_one({**row, "question": {"$ne": ""}}, sort=OLDEST_TURNS)
+        if left is not None and (left["at"], left["message_id"]) < (gone["at"], gone["message_id"]):
+            return
+        named = {"title": title_left(left["question"] if left else None), "titled_by": "words"}
+        await self._rows.update_one(
+            {**row, "titled_by": {"$ne": "person"}, **KEPT}, {"$set": named}
+        )
 
     async def forget(self, scope: WriteScope, conversation_id: str) -> Mapping[str, int]:
         where = _one(scope, conversation_id)

@@ -20,11 +20,19 @@ from rayapp.graphs.records import (
     OutcomeChanges,
     RoutingIncrement,
 )
-from rayapp.graphs.rules.content import GraphQuota, Refused, admitted_content, admitted_routing
+from rayapp.graphs.rules.content import (
+    GraphQuota,
+    Refused,
+    admitted_content,
+    admitted_routing,
+    points_of,
+    told_of_winners,
+)
 from rayapp.learning.records import OutcomeEvent, Withdrawn
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.scope import WriteScope
 from rayapp.storage.mongo.changes import MongoChangeLog
+from rayapp.storage.mongo.convert import from_document
 from rayapp.storage.mongo.database import Collection, MongoDatabase
 from rayapp.storage.mongo.graph_convert import contribution_document, contribution_of_document
 from rayapp.storage.mongo.graph_writes import Operations, content_writes, outcome_writes
@@ -71,11 +79,12 @@ class GraphSettlement:
             if cleared.modified_count != len(events):
                 await session.abort_transaction()
                 return None
+            told = await self._told_of_winners(owner, changes, session)
             admitted = OutcomeChanges(
-                routing=await self._admit(owner, changes.routing, session),
-                actions=changes.actions,
-                solutions=changes.solutions,
-                documents=changes.documents,
+                routing=await self._admit(owner, told.routing, session),
+                actions=told.actions,
+                solutions=told.solutions,
+                documents=told.documents,
             )
             return await self._write(outcome_writes(owner["user_id"], admitted), session)
 
@@ -138,6 +147,28 @@ class GraphSettlement:
         for name, operations in writes.items():
             await self._database.collection(name).bulk_write(operations, session=session)
         return bool(writes)
+
+    async def _told_of_winners(
+        self, owner: Document, changes: OutcomeChanges, session: AsyncClientSession
+    ) -> OutcomeChanges:
+        """What was remembered of a memory that was merged stands under its winner since."""
+        points = {"$in": list(points_of(changes))}
+        if not points["$in"]:
+            return changes
+        items = self._database.collection(ITEMS)
+        where = {**owner, "point_id": points, "merged_into": {"$type": "string"}}
+        losers = [from_document(doc) async for doc in items.find(where, session=session)]
+        if not losers:
+            return changes
+        into = {"$in": [one.merged_into for one in losers]}
+        rows = items.find({**owner, "memory_id": into}, session=session)
+        winners = {doc["memory_id"]: from_document(doc) async for doc in rows}
+        merged = {
+            one.point_id: (one, winner)
+            for one in losers
+            if (winner := winners.get(one.merged_into or "")) is not None
+        }
+        return told_of_winners(changes, merged)
 
     async def _admit(
         self, owner: Document, changes: Sequence[RoutingIncrement], session: AsyncClientSession

@@ -374,7 +374,9 @@ def _taken(
     update: Document = {"$inc": {f"{path}.uses": counters.uses}}
     update["$inc"] |= {name: n for name, n in counts.items() if n}
     if examples:
+        # A winner of a merge may have changed its tier since it was handed over.
         gone = [to_row(example) for example in examples]
+        gone = [{name: one[name] for name in one if name != "tier"} for one in gone]
         update["$pull"] = {"examples": {"$or": gone}}
     return UpdateOne({**key, f"{path}.uses": {"$gte": 0}, **enough}, update)
 

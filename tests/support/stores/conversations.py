@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from rayapp.assistant.history.rules import turn_terms
+from rayapp.assistant.history.rules import title_left, turn_terms
 from rayapp.assistant.ports import Conversation, KeptTurn, Place, Session, TitledBy
 from rayapp.memory.item import point_id_of
 from rayapp.memory.rules.filtering import checked_user
@@ -149,6 +149,17 @@ class InMemoryConversationStore:
                 )
                 kept = self._rows[key[:2]]
                 self._rows[key[:2]] = replace(kept, bullets=(), summed=0)
+                self._name_anew(row)
+
+    def _name_anew(self, gone: KeptTurn) -> None:
+        row = self._rows[gone.user_id, gone.conversation_id]
+        turns = [one for one in self._of(gone.user_id, gone.conversation_id) if one.question]
+        left = min(turns, key=lambda one: (one.at, one.message_id), default=None)
+        first = left is None or (gone.at, gone.message_id) <= (left.at, left.message_id)
+        if first and row.titled_by != "person":
+            title = title_left(left.question if left else None)
+            named = replace(row, title=title, titled_by="words")
+            self._rows[gone.user_id, gone.conversation_id] = named
 
     async def forget(self, scope: WriteScope, conversation_id: str) -> Mapping[str, int]:
         key = user_id, _ = checked_user(scope.user_id), conversation_id

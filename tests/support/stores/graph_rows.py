@@ -5,7 +5,14 @@ from dataclasses import astuple, replace
 from datetime import datetime
 
 from rayapp.graphs import records
-from rayapp.graphs.rules.content import ALIASES, EDGE_GONE, MEMORY_IDS, happened_to, inherited_at
+from rayapp.graphs.rules.content import (
+    ALIASES,
+    EDGE_GONE,
+    MEMORY_IDS,
+    handed_over,
+    happened_to,
+    inherited_at,
+)
 from rayapp.graphs.rules.routing import added
 from rayapp.learning.rules.graph_effects import MAX_EXAMPLES
 from rayapp.memory.item import MemoryItem
@@ -214,7 +221,7 @@ class GraphRows:
         for rows in (self.routing, self.actions):
             for key, judged in rows.items():
                 examples = tuple(
-                    _handed_over(one, winner) if _is_of(loser, key, one.point_id, one.at) else one
+                    handed_over(one, winner) if _is_of(loser, key, one.point_id, one.at) else one
                     for one in judged.examples
                 )
                 rows[key] = replace(judged, examples=examples)  # type: ignore[assignment]
@@ -246,8 +253,9 @@ def _newest(
 def _left(
     stored: Sequence[records.Example], gone: Sequence[records.Example]
 ) -> tuple[records.Example, ...]:
-    taken = [replace(example, at=to_ms(example.at)) for example in gone]
-    return tuple(example for example in stored if example not in taken)
+    """A winner of a merge may have changed its tier since it was handed over."""
+    taken = {(one.point_id, one.outcome, to_ms(one.at)) for one in gone}
+    return tuple(one for one in stored if (one.point_id, one.outcome, one.at) not in taken)
 
 
 def _has(stored: records.Counters, taken: records.Counters) -> bool:
@@ -262,16 +270,6 @@ def _solved_often(stored: records.KnownSolution | None, count: int) -> bool:
 def _is_of(item: MemoryItem, key: Key, point_id: str, at: datetime) -> bool:
     """Whether a row under `key` remembers `item` itself, not a deleted memory with its id."""
     return (key[0], point_id) == (item.user_id, item.point_id) and happened_to(item, at)
-
-
-def _handed_over(example: records.Example, winner: MemoryItem) -> records.Example:
-    return replace(
-        example,
-        memory_id=winner.memory_id,
-        point_id=winner.point_id,
-        tier=winner.tier,
-        at=inherited_at(winner, example.at),
-    )
 
 
 def _without(memory_ids: Sequence[str], gone: set[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from rayapp.graphs import records
 from rayapp.graphs.rules import content
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.promotion import buried
-from rayapp.memory.item import IndexOp, Status, SyncState
+from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState, point_id_of
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
 from tests.support.stores import NEVER, InMemoryMemoryStore
@@ -121,6 +121,7 @@ class InMemoryGraphStore:
         user_id = checked_user(users.pop())
         if not self._outcomes.settle_graph(events):
             return False
+        changes = content.told_of_winners(changes, self._merged(user_id, changes))
         known = frozenset(key[1] for key in self._rows.routing if key[0] == user_id)
         room = content.GraphQuota(known, self._caps.max_concepts - len(known))
         for routing in content.admitted_routing(changes.routing, room):
@@ -225,6 +226,18 @@ class InMemoryGraphStore:
         )
 
     # --- inside
+
+    def _merged(
+        self, user_id: str, changes: records.OutcomeChanges
+    ) -> dict[str, tuple[MemoryItem, MemoryItem]]:
+        found = {}
+        for point in content.points_of(changes):
+            row = self._items.get(point)
+            into = row.item.merged_into if row is not None else None
+            winner = self._items.get(point_id_of(user_id, into)) if into is not None else None
+            if row is not None and winner is not None and row.item.user_id == user_id:
+                found[point] = row.item, winner.item
+        return found
 
     def _now(self) -> datetime:
         return to_ms(self._clock.now())

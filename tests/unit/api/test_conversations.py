@@ -8,10 +8,11 @@ import httpx
 import pytest
 
 from rayapp.core.errors import NotFound
-from rayapp.memory.item import LEARNED_TAG, Source, SourceType, Status
+from rayapp.memory.item import LEARNED_TAG, Source, SourceType, Status, point_id_of
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.rules.creation import archived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
 from tests.support.harness import Harness
 from tests.support.stores import sessions
@@ -367,6 +368,30 @@ async def test_a_regenerated_answer_takes_the_place_of_its_turn(knowing: Harness
         assert "since May" in versions[0].text
 
 
+@pytest.mark.parametrize("cycle", [True, False])
+async def test_an_answer_that_is_given_anew_days_later_is_found(
+    knowing: Harness, cycle: bool
+) -> None:
+    async with client_of(knowing.services) as api:
+        first = await asked_and_answered(knowing, api)
+        knowing.clock.advance(2 * 86_400)
+        if cycle:
+            await api.post("/api/memory/ops/promote", json={})
+        again = await asked_and_answered(knowing, api, "She moved to Eilat last month, they say.")
+        assert (again["memory_id"], again["replaced"]) == (first["memory_id"], True)
+        assert first["memory_id"] in await knowing.found("Who moved to Eilat?", user="admin")
+
+
+async def test_an_answer_whose_memory_a_person_put_away_stays_away(knowing: Harness) -> None:
+    async with client_of(knowing.services) as api:
+        first = await asked_and_answered(knowing, api)
+        await api.post("/api/memory/ghost", json={"memoryId": first["memory_id"]})
+        knowing.clock.advance(2 * 86_400)
+        await asked_and_answered(knowing, api, "She moved to Eilat last month, they say.")
+        kept = await knowing.services.memories.get(ADMIN, first["memory_id"])
+        assert kept.status is Status.ARCHIVED
+
+
 @pytest.mark.parametrize(
     ("path", "memories"), [("hooks/score", "memoryIds"), ("memory/feedback", "citations")]
 )
@@ -522,6 +547,40 @@ async def test_an_edited_message_takes_no_memory_of_elsewhere_with_what_it_had_t
     for name in ("other-turn", "elsewhere", "told-twice", "by-hand"):
         alone = await world.services.memories.get(ADMIN, name)
         assert (alone.memory_id, alone.status) == (name, Status.ACTIVE), name
+
+
+@pytest.mark.parametrize("name", ["c-1", "c-2"])
+async def test_the_same_turn_of_two_conversations_stays_two_memories(
+    world: Harness, name: str
+) -> None:
+    async with client_of(world.services) as api:
+        kept = {one: (await said(api, one, "m-1"))["stored"]["memory_id"] for one in ("c-1", "c-2")}
+        for _ in range(2):
+            body = {"memory_ids": list(kept.values()), "outcome": "worked"}
+            assert (await api.post("/api/memory/outcomes", json=body)).is_success
+        await world.drain()
+        promoted = (await api.post("/api/memory/ops/promote", json={})).json()["stats"]
+        assert (promoted["promoted"], promoted["merged"]) == (2, 0)
+        await said(api, name, "m-1", answer="She moved to Eilat last month, they say.")
+        for one, memory_id in kept.items():
+            found = await world.services.memories.get(ADMIN, memory_id)
+            assert (found.memory_id, found.tier) == (memory_id, Tier.HISTORY)
+            assert ("Eilat" in found.text) is (one == name)
+
+
+async def test_a_turn_that_was_merged_does_not_overwrite_the_one_that_stays(world: Harness) -> None:
+    async with client_of(world.services) as api:
+        one, two = [
+            (await said(api, "c-1", name, answer=f"Dana lives in Haifa, near the port {name}."))
+            for name in ("m-1", "m-2")
+        ]
+        winner = await world.services.memories.get(ADMIN, one["stored"]["memory_id"])
+        row = world.items.inner._rows[point_id_of("admin", two["stored"]["memory_id"])]
+        loser = archived(row.item, "merged", row.item.updated_at)
+        row.hold(replace(loser, merged_into=winner.memory_id), loser.updated_at)
+        await said(api, "c-1", "m-2", answer="She moved to Eilat last month, they say.")
+        found = await world.services.memories.get(ADMIN, winner.memory_id)
+        assert found.text == winner.text
 
 
 async def test_an_answer_that_was_deleted_is_not_brought_back(knowing: Harness) -> None:

@@ -34,6 +34,14 @@ class TestRecord:
         assert (event.concepts, event.context_type) == (("דרכון",), "doc_rag")
         assert event.conversation_id == "c-1"
 
+    async def test_it_belongs_to_the_conversation_where_the_question_was_asked(
+        self, world: World
+    ) -> None:
+        await world.receipt("r", "a")
+        named = {"receipt_id": "r", "conversation_id": "c-2", "idempotency_key": "k"}
+        await world.record(**named)
+        assert (await world.event("k")).conversation_id == "c-1"
+
     async def test_a_receipt_alone_means_all_that_it_shows(self, world: World) -> None:
         await world.receipt("r", "a", "c")
         assert updated(await world.record(receipt_id="r")) == ["a", "c"]

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from rayapp.assistant.context.rules import meta
+from rayapp.assistant.conversations.rules import exchange_id
 from rayapp.assistant.records import AssistantContext, ContextRequest
 from rayapp.core.errors import EmbedderDown, IndexDown, StoreDown
 from rayapp.inference.ports import Message
@@ -256,6 +257,24 @@ async def test_what_the_messages_still_hold_is_not_told_again(
     assert found.receipt_id is not None
     receipt = await service.receipts.get(READ, found.receipt_id)
     assert "turn" not in [one.memory_id for one in receipt.shown]
+
+
+@pytest.mark.parametrize("question", ["What is the code of the boiler?", "מה הקוד של הדוד?"])
+async def test_the_former_answer_is_not_told_to_who_answers_anew(
+    service: Harness, question: str
+) -> None:
+    source = Source(type=SourceType.ASSISTANT, conversation_id="c", message_id="m-1")
+    turn = exchange_id("dana", "c", "m-1")
+    text = f"User: {question}\nAssistant: 1234, 1234"
+    await service.store(text, memory_id=turn, tags=("exchange",), source=source)
+    await service.drain()
+    asked = {"conversation_id": "c", "tools": ("web_search",)}
+    assert turn in ids(await prefetch(service, question, message_id="m-2", **asked))
+    anew = await prefetch(service, question, message_id="m-1", **asked)
+    assert turn not in (*ids(anew), *anew.known)
+    assert {"boiler", "dud"} & set(ids(anew))
+    assert anew.gating.reduced == 0
+    assert turn in ids(await prefetch(service, question, message_id="m-1"))
 
 
 async def test_how_long_prefetches_take_is_measured(service: Harness) -> None:

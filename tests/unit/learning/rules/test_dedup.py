@@ -94,6 +94,7 @@ def test_a_near_miss_stays_two_memories(a: str, b: str, why: str) -> None:
         ({"subject_id": "noa"}, "subject"),
         ({"perspective_owner_id": "noa"}, "subject"),
         ({"org_id": "acme"}, "subject"),
+        ({"dedup_scope": "c-2"}, "scope"),
         ({"valid_from": TIME}, "validity"),
         ({"valid_to": TIME}, "validity"),
         ({"supersedes": "m-0"}, "validity"),
