@@ -114,7 +114,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="rayapp-client-") as folder:
         write_project(Path(folder))
         pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
-        subprocess.run([*pip, "--wheel-dir", str(options.out), folder], check=True)
+        done = subprocess.run([*pip, "--wheel-dir", str(options.out), folder], check=False)
+    if done.returncode:
+        sys.exit(f"pip made no wheel in {options.out}: it says above why.")
     print(f"The wheel is in {options.out}.")
     return 0
 

@@ -165,6 +165,11 @@ def given(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
+def listed(names: Sequence[T]) -> list[T | str]:
+    """Names to send. One alone is a text, whose letters are no names."""
+    return [names] if isinstance(names, str) else list(names)
+
+
 def at(base: str, *parts: str) -> str:
     """The path with these parts, quoted, below it."""
     return "/".join((base, *(quote(part, safe="") for part in parts)))

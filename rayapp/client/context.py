@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
-from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given
+from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given, listed
 from rayapp.client.core import Core
 from rayapp.wire.context import ColdStartAnswer, ContextAnswer, InsightsAnswer
 from rayapp.wire.hooks import ExchangeAnswerView, HookContextAnswer, HookScoreAnswer, HookScoreState
@@ -46,8 +46,8 @@ class ContextCalls(Core):
         body = {
             "query": query,
             "conversation_id": conversation_id,
-            "recent_messages": list(recent_messages),
-            "tools": list(tools),
+            "recent_messages": listed(recent_messages),
+            "tools": listed(tools),
             "token_budget": token_budget,
             "include_context": True,
             **options,
@@ -77,8 +77,8 @@ class ContextCalls(Core):
             "model": model,
             "window": window,
             "conversation_id": conversation_id,
-            "recent_messages": list(recent_messages),
-            "tools": list(tools),
+            "recent_messages": listed(recent_messages),
+            "tools": listed(tools),
             **options,
         }
         return self.reading(TurnPromptAnswer, f"{MEMORY}/prompt", given(body), user_id=user_id)
@@ -131,7 +131,7 @@ class ContextCalls(Core):
         body = {
             "query": query,
             "conversation_id": conversation_id,
-            "recent_messages": list(recent_messages),
+            "recent_messages": listed(recent_messages),
         }
         path = f"{MEMORY}/context/insights"
         return self.reading(InsightsAnswer, path, given(body), **who)
@@ -175,8 +175,8 @@ class ContextCalls(Core):
             "conversationId": conversation_id,
             "messageId": message_id,
             "messages": list(messages),
-            "tools": list(tools),
-            "toolsCalled": list(tools_called),
+            "tools": listed(tools),
+            "toolsCalled": listed(tools_called),
             **options,
         }
         who = Writer(user_id=user_id, idempotency_key=idempotency_key)
@@ -198,7 +198,7 @@ class ContextCalls(Core):
             "conversationId": conversation_id,
             "messageId": message_id,
             "score": score,
-            "memoryIds": list(memory_ids),
+            "memoryIds": listed(memory_ids),
             "feedback": feedback,
         }
         return self.writing(HookScoreAnswer, f"{HOOKS}/score", given(body), **who)

@@ -131,7 +131,10 @@ class Core:
 
 def asking_for(method: str, path: str, body: Json, headers: Mapping[str, str]) -> Request:
     """The request with this JSON body."""
-    content = None if body is None else orjson.dumps(body)
+    try:
+        content = None if body is None else orjson.dumps(body)
+    except TypeError as error:
+        raise errors.InvalidInput(f"What is sent is no JSON: {error}.") from None
     return Request(method=method, path=path, content=content, headers=headers)
 
 
@@ -167,6 +170,16 @@ def usable(user_id: str | None) -> str | None:
             "A user id is 1 to 128 characters of letters, digits and . _ : @ -.", code="bad_user_id"
         )
     return user_id
+
+
+def key_header(api_key: str | None) -> dict[str, str]:
+    """Of a key as it is read from a file, too. InvalidInput when no header can hold it."""
+    key = (api_key or "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise errors.InvalidInput(
+            "The API key has characters that no key has: pass what `rayapp keys create` showed."
+        )
+    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def json_of(response: httpx.Response) -> Any:

@@ -21,9 +21,11 @@ from rayapp.client.calls import (
     Writer,
     asked,
     at,
+    listed,
 )
 from rayapp.client.context import ContextCalls
 from rayapp.client.conversations import ConversationCalls
+from rayapp.client.core import key_header
 from rayapp.client.events import Event, Stream
 from rayapp.client.learning import LearningCalls
 from rayapp.client.memories import MemoryCalls
@@ -65,8 +67,7 @@ class AllCalls(
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(url, user_id=user_id, retry=retry)
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._connect(headers=headers, timeout=timeout_s)
+        self._connect(headers=key_header(api_key), timeout=timeout_s)
 
     @abstractmethod
     def _connect(self, **options: Any) -> None:
@@ -81,7 +82,7 @@ class AllCalls(
     ) -> Stream:
         path = asked(
             "/api/memory/events",
-            types=",".join(types) if types else None,
+            types=",".join(listed(types)) if types else None,
             follow=None if follow else False,
         )
         headers = self.headers_of(user_id)
@@ -107,7 +108,7 @@ class MemoryClient(AsyncDriver, AllCalls):
         ops: operators' calls: bulk jobs, upkeep, circuit breakers.
 
     Raises:
-        InvalidInput: a user id that no service accepts, or no URL.
+        InvalidInput: a user id or a key that no service accepts, or no URL.
     """
 
     def _connect(self, **options: Any) -> None:

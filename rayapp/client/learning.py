@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
-from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given
+from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given, listed
 from rayapp.client.core import Core
 from rayapp.wire import graphs, learning
 
@@ -86,7 +86,7 @@ class LearningCalls(Core):
         **who: Unpack[Writer],
     ) -> Talk[learning.FeedbackAnswer]:
         """A thumb of the user about an answer and what it cited; a changed one replaces it."""
-        body = {"message_id": message_id, "score": score, "citations": list(citations)}
+        body = {"message_id": message_id, "score": score, "citations": listed(citations)}
         body = given(body | {"conversation_id": conversation_id})
         return self.writing(learning.FeedbackAnswer, f"{MEMORY}/feedback", body, **who)
 

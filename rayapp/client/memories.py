@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given
+from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given, listed
 from rayapp.client.core import Core
 from rayapp.core.errors import DependencyDown
 from rayapp.wire import bank as facts
@@ -149,7 +149,7 @@ class MemoryCalls(Core):
         """
         body = given({"query": query, "limit": limit, **options})
         if tiers is not None:
-            body["tiers"] = list(tiers)
+            body["tiers"] = listed(tiers)
         started = time.perf_counter()
         found = yield from self.reading(SearchReply, f"{MEMORY}/search", body, user_id=user_id)
         elapsed_ms = (time.perf_counter() - started) * 1000.0
@@ -229,7 +229,7 @@ class MemoryCalls(Core):
         self, ids: Sequence[str], *, reason: str | None = None, **who: Unpack[Writer]
     ) -> Talk[facts.BulkArchiveAnswer]:
         """Archive up to 500 memories."""
-        body = given({"ids": list(ids), "archived_reason": reason})
+        body = given({"ids": listed(ids), "archived_reason": reason})
         return self.writing(facts.BulkArchiveAnswer, f"{MEMORY}/bulk/archive", body, **who)
 
     @call
@@ -238,7 +238,7 @@ class MemoryCalls(Core):
     ) -> Talk[facts.BulkDeleteAnswer]:
         """Remove up to 500 memories for good."""
         return self.writing(
-            facts.BulkDeleteAnswer, f"{MEMORY}/bulk/delete", {"ids": list(ids)}, **who
+            facts.BulkDeleteAnswer, f"{MEMORY}/bulk/delete", {"ids": listed(ids)}, **who
         )
 
     @call

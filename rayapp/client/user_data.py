@@ -18,6 +18,7 @@ from rayapp.client.calls import (
     check_name,
     form,
     given,
+    listed,
     read_file,
 )
 from rayapp.client.core import Core, asking_for, parse
@@ -236,7 +237,7 @@ class UserDataCalls(Core):
 
 
 def _joined(kinds: Sequence[str] | None) -> str | None:
-    return None if kinds is None else ",".join(kinds)
+    return None if kinds is None else ",".join(listed(kinds))
 
 
 # --- exports of other systems as they are sent: of a zip or a folder only what is read

@@ -49,7 +49,8 @@ class Explainer:
         depth = gathered.depths.get(item.tier, prepared.depth)
         stages.append(_retrieved(candidate, item, gathered.priors, depth))
         ranked = await self.service.ranked(prepared, gathered, deadline, trace)
-        kept = self.service.distinct(prepared, ranked)
+        last = prepared.query.offset + prepared.limit
+        kept = self.service.distinct(prepared, ranked, window=last)
         page = self.service.page(prepared, ranked, kept)
         collapsed = _collapsed(page, item)
         place = _position(page, kept, ranked, item)

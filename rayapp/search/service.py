@@ -77,9 +77,15 @@ class SearchService:
             query.timeout_s or self.runtime.settings.search.timeout_s, self.runtime.clock.monotonic
         )
         prepared = self.prepare(scope, query)
-        gathered = await self.gather(prepared, deadline, trace, graphs)
-        ranked = await self.ranked(prepared, gathered, deadline, trace)
-        answer = self._answer(prepared, ranked, trace)
+        lists: list[list[Ranked]] = []
+        for window in windows_of(prepared.limit, query.offset):
+            part = replace(prepared, depth=self._depth(window))
+            gathered = await self.gather(part, deadline, trace, graphs)
+            lists.append(await self.ranked(part, gathered, deadline, trace))
+            if len(lists[-1]) < window:  # there are no more
+                break
+        ranked = lists[-1]
+        answer = self._answer(prepared, lists, trace)
         if query.read:
             answer = await self.readers.answers.read(scope, query.query, answer, deadline, trace)
         if not ranked:
@@ -104,7 +110,6 @@ class SearchService:
             attached_to=query.conversation_id,
         )
         limit = min(plan.limit, self.runtime.settings.search.max_limit)
-        wanted = window_of(limit, query.offset)
         return Prepared(
             query=query,
             plan=plan,
@@ -115,11 +120,13 @@ class SearchService:
             where=where,
             scope=ReadScope(scope.user_id, scope.include_shared and choice.datagov.searched),
             limit=limit,
-            depth=max(
-                self.runtime.settings.search.min_depth,
-                wanted * self.runtime.settings.search.depth_factor,
-            ),
+            depth=self._depth(windows_of(limit, query.offset)[-1]),
         )
+
+    def _depth(self, window: int) -> int:
+        """Candidates per tier for so many hits."""
+        search = self.runtime.settings.search
+        return max(search.min_depth, window * search.depth_factor)
 
     def recipe(self, name: str | None) -> Recipe:
         return find_recipe(self.texts.recipes, name or self.runtime.settings.search.recipe)
@@ -198,10 +205,13 @@ class SearchService:
             return ranked
         return with_rerank(ranked, probabilities, prepared.recipe)
 
-    def _answer(self, prepared: Prepared, ranked: Sequence[Ranked], trace: Trace) -> SearchAnswer:
+    def _answer(
+        self, prepared: Prepared, lists: Sequence[Sequence[Ranked]], trace: Trace
+    ) -> SearchAnswer:
+        """`lists`: all candidates of each window, in their final order."""
         offset, limit = prepared.query.offset, prepared.limit
-        best, ranked = ranked, self.precise(prepared, ranked)
-        kept = self.distinct(prepared, ranked)
+        best = lists[-1]
+        ranked, kept = self._listed(prepared, [self.precise(prepared, one) for one in lists])
         shown = kept[offset : offset + limit]
         hits = self.page(prepared, ranked, kept)
         value = self._relevance(prepared, ranked or best)
@@ -251,21 +261,50 @@ class SearchService:
         ]
         return newest_first(hits, reorder=prepared.plan.sort_by == "relevance")
 
-    def distinct(self, prepared: Prepared, ranked: Sequence[Ranked]) -> list[Kept]:
+    def _listed(
+        self, prepared: Prepared, lists: Sequence[Sequence[Ranked]]
+    ) -> tuple[Sequence[Ranked], list[Kept]]:
+        """Candidates, and what of them is shown up to this page and the question whether one
+        follows. More candidates rank otherwise: what pages of an earlier window showed keeps its
+        place, and comes on no later page."""
+        offset, limit = prepared.query.offset, prepared.limit
+        first, *others = windows_of(limit, offset)
+        ranked, kept = lists[0], self.distinct(prepared, lists[0], window=first)
+        for window, before, more in zip(others, (first, *others), lists[1:], strict=False):
+            shown = kept[: last_end(limit, offset, before)]
+            told = [ranked[one.index] for one in shown]
+            texts = {one.item.content_hash for one in told}
+            ids = {one.item.memory_id for one in told}.union(*(one.collapsed_ids for one in shown))
+            rest = [
+                one
+                for one in more
+                if one.item.memory_id not in ids and one.item.content_hash not in texts
+            ]
+            fresh = self.distinct(prepared, rest, window=window, after=len(shown))
+            ranked = [*told, *rest]
+            kept = [Kept(place, one.collapsed_ids) for place, one in enumerate(shown)]
+            kept += [Kept(len(shown) + one.index, one.collapsed_ids) for one in fresh]
+        return ranked, kept
+
+    def distinct(
+        self, prepared: Prepared, ranked: Sequence[Ranked], *, window: int, after: int = 0
+    ) -> list[Kept]:
         """Near-duplicates collapsed, as far as this page and the question whether one follows.
 
         Open data and documents are given their places among more than that, the same for all pages
-        of a window.
+        of a window. `after`: hits of earlier windows, which stand before these.
         """
-        wanted = prepared.query.offset + prepared.limit + 1
+        end = min(window, prepared.query.offset + prepared.limit)
+        wanted = end - after + 1
         items = [one.item for one in ranked]
         by_relevance = prepared.plan.sort_by == "relevance"
         mixed = by_relevance and is_mixed(items, prepared.query.where)
         quotas = mixed or prepared.datagov.searched
+        among = -(-(window - after + 1) // PAGE_WINDOW) * PAGE_WINDOW
         kept = collapse(
             items,
             similarity=prepared.recipe.collapse_similarity,
-            wanted=-(-wanted // PAGE_WINDOW) * PAGE_WINDOW if quotas else wanted,
+            wanted=among if quotas else wanted,
             may_collapse=may_collapse,
         )
         if not quotas:
@@ -367,13 +406,20 @@ class SearchService:
         )
 
 
-def window_of(limit: int, offset: int) -> int:
-    """Hits that the candidates must cover.
+def windows_of(limit: int, offset: int) -> tuple[int, ...]:
+    """Hits that the candidates must cover, for the first page and, as far as this page needs them,
+    for those behind it: steps that double, the last of which holds the page.
 
-    Pages of one list must see the same candidates, or an item moves between them: beyond the first
-    answer that fits an assistant's context, the window grows in steps and not with every page.
+    Pages of one window see the same candidates, or an item would move between them. The first
+    answer that fits an assistant's context reads no more than it shows.
     """
-    wanted = limit + offset
-    if offset == 0 and wanted <= CONTEXT_HITS:
-        return wanted
-    return -(-wanted // PAGE_WINDOW) * PAGE_WINDOW
+    first = limit if limit <= CONTEXT_HITS else -(-limit // PAGE_WINDOW) * PAGE_WINDOW
+    windows = [first]
+    while windows[-1] < limit + offset:
+        windows.append(max(PAGE_WINDOW, 2 * windows[-1]))
+    return tuple(windows)
+
+
+def last_end(limit: int, offset: int, window: int) -> int:
+    """Where the last page ends that the window holds whole."""
+    return window - (window - offset) % limit

@@ -68,6 +68,8 @@ def _trim(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names))
 
 
+# What is stored without the blanks around it, which a filter may have as well.
+Trimmed = Annotated[bases.Values, AfterValidator(_trim)]
 Page = Annotated[int, Field(ge=1, le=LAST_PAGE)]
 CategorySlug = Annotated[str, Field(max_length=bases.MAX_ID_CHARS), AfterValidator(known_category)]
 CategoryNames = Annotated[tuple[CategorySlug, ...], Field(max_length=bases.MAX_FILTER_VALUES)]
@@ -88,11 +90,11 @@ class PlaceFilters(bases.Strict):
 class Filters(PlaceFilters):
     """Conditions joined by AND; a list matches any of its values, an empty one matches nothing."""
 
-    tags: bases.Values | None = bases.optional("Any of these tags.")
-    tags_all: bases.Values | None = Field(
+    tags: Trimmed | None = bases.optional("Any of these tags.")
+    tags_all: Trimmed | None = Field(
         None, min_length=1, description="All of these tags.", json_schema_extra={"minItems": 1}
     )
-    entities: bases.Values | None = bases.optional("Any of these entities.")
+    entities: Trimmed | None = bases.optional("Any of these entities.")
     source_types: tuple[SourceType, ...] | None = bases.optional("Kinds of source.")
     conversation_ids: bases.Values | None = bases.optional("Conversations.")
     tool_names: bases.Values | None = bases.optional("Tools.")
@@ -104,9 +106,7 @@ class Filters(PlaceFilters):
     formats: Annotated[bases.Values, AfterValidator(_format_values)] | None = bases.optional(
         "DataGov file formats, in any case."
     )
-    organizations: Annotated[bases.Values, AfterValidator(_trim)] | None = bases.optional(
-        "DataGov organizations, by their whole names."
-    )
+    organizations: Trimmed | None = bases.optional("DataGov organizations, by their whole names.")
     flags: Annotated[bases.Values, AfterValidator(_flag_values)] | None = bases.optional(
         "DataGov flags, for example `has_phone` or `phone`."
     )
@@ -115,7 +115,11 @@ class Filters(PlaceFilters):
     created_to: bases.UtcTime | None = bases.optional("Created before this; naive is UTC.")
     valid_at: bases.UtcTime | None = bases.optional("Valid at this time; naive is UTC.")
     always_inject: bases.Flag | None = bases.optional("Pinned, or not pinned.")
-    include_superseded: bases.Flag = Field(False, description="Also what a newer memory replaced.")
+    include_superseded: bases.Flag = Field(
+        False,
+        description="Also what a newer memory replaced. It is valid no more: a search shows it "
+        "where `valid_at` names a time at which it was.",
+    )
 
     def item_filter(self, **more: Any) -> ItemFilter:
         """As the domain value; `more` sets what the caller names elsewhere."""

@@ -65,7 +65,7 @@ async def bank_page(call: CurrentCall, query: InQuery[wire.BankQuery]) -> wire.B
     page = await call.services.bank.page(
         call.reads,
         status=Status(query.status),
-        tag=query.tag,
+        tag=query.tag and query.tag.strip(),  # as it is stored
         limit=query.limit,
         offset=query.offset,
     )

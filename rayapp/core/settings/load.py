@@ -51,9 +51,18 @@ def load_settings(
     _merge(tree, _from_env(env))
     _merge(tree, overrides or {})
     try:
-        return Settings.model_validate(tree)
+        settings = Settings.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_sentence(error)) from None
+    _check_recipe(settings.search.recipe)
+    return settings
+
+
+def _check_recipe(name: str) -> None:
+    """A recipe that is not there would be told to whoever searches and named none."""
+    known = sorted(path.stem for path in (CONFIG_DIR / "recipes").glob("*.yaml"))
+    if name not in known and name.partition("-without-")[0] not in known:
+        raise ConfigError(f"Setting search.recipe: no recipe {name!r}; use {', '.join(known)}.")
 
 
 def _config_file(config: Path | None, env: Mapping[str, str], name: str) -> Path:

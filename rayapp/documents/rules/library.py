@@ -177,7 +177,7 @@ def _memory(book: Book, chunk: Chunk, *, previous: int | None, following: int | 
         "previous": previous,
         "next": following,
         "section": " > ".join(chunk.section),
-        "headings": list(chunk.section),
+        "headings": list(chunk.headings),
         "pages": list(chunk.pages) if chunk.pages else None,
         "position": chunk.position,
         "has_code": chunk.has_code,

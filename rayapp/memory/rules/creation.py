@@ -66,6 +66,11 @@ def check_new(new: NewMemory, limits: TextLimits) -> None:
     check_text(new.text, limits.memory_bank if new.tier is Tier.MEMORY_BANK else limits.text)
     check_labels(new.tags, "tag")
     check_labels(new.entities, "entity")
+    if new.memory_id in (".", ".."):
+        raise InvalidInput(
+            "memory_id must not be . or .., which programs take out of an address.",
+            code="bad_memory_id",
+        )
     if new.memory_id is not None and not MEMORY_ID_PATTERN.fullmatch(new.memory_id):
         raise InvalidInput(
             "memory_id must be 1 to 128 characters of letters, digits and . _ : @ -.",

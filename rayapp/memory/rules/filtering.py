@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from rayapp.core.errors import InvalidInput
@@ -154,9 +155,20 @@ def _book(item: MemoryItem) -> Mapping[str, Any]:
 
 
 def headings_of(source: Source) -> list[str]:
-    """The headings that a passage of a document stands under, the highest first."""
+    """The headings that a passage of a document stands under: those of its first words, the highest
+    first, then those of the small sections that are joined to it."""
     found: Any = (source.book or {}).get("headings")
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
+def heading_of(source: Source) -> str | None:
+    """The one that the first words of a passage stand right under."""
+    headings, section = headings_of(source), (source.book or {}).get("section")
+    if not headings or section == "":
+        return None
+    paths = accumulate(headings, "{} > {}".format)
+    found = (one for one, path in zip(headings, paths, strict=True) if path == section)
+    return next(found, headings[-1])
 
 
 def pages_of(source: Source) -> tuple[int, int] | None:

@@ -51,9 +51,18 @@ _HEBREW = re.compile(
 )
 # Phrases in which such a word does not ask for what is new.
 _NOT_TEMPORAL = re.compile(
-    r"""\b(?:from\ now\ on|last\ names?|last\ resort|last\ supper|at\ last|last\ but\ not\ least)\b
+    r"""\b(?:from\ now\ on|last\ names?|last\ resort|last\ supper|at\ last|last\ but\ not\ least
+      |last\ (?:few|couple\ of|\d+|two|three|several)
+       \ (?:digits|numbers|letters|characters|words|lines|pages))\b
     | (?<!\w)(?:בסופו\ של\ היום | הסעודה\ האחרונה | סדר\ היום | שעות\ היום | בשעות\ היום
-    | (?:באמצע|במשך|כל)\ (?:היום|הלילה) | (?:המילה|המלה)\ האחרונה | השם\ האחרון )(?!\w)""",
+    | (?:באמצע|במשך|כל)\ (?:היום|הלילה) | (?:המילה|המלה)\ האחרונה | השם\ האחרון
+    # Breakfast, the night shift: what is named by a time of the day is not of this one.
+    | [ובהלמכש]{0,3}(?:ארוח(?:ת|ות)|משמר(?:ת|ות)|תורנו(?:ת|יות)|תפיל(?:ת|ות)|שגרת|שעות|חיי|שומר
+      |עיתון|מהדורת|מועדו(?:ן|ני)|תרופ(?:ת|ות)|כדורי?|קרם|מנורת|שמל(?:ת|ות)|לימודי|רכבת|אוטובוס)
+      \ ה(?:בוקר|ערב|לילה)
+    | [ובלמכש]{0,3}(?:ימי\ השבוע | ה(?:ספרות|אותיות|שורות|מילים|מלים)\ האחרונ(?:ות|ים))
+    | [ובלמכש]{0,3}היום\ (?:הולדת|ה(?:ראשון|שני|שלישי|רביעי|חמישי
+      |שישי|שביעי)) )(?!\w)""",
     re.VERBOSE | re.IGNORECASE,
 )
 

@@ -17,7 +17,7 @@ from rayapp.core.errors import ConfigError, DependencyDown
 from rayapp.core.retry import RetryPolicy, retry
 from rayapp.datagov.ports import Catalogue, Dataset, Field, Resource
 from rayapp.datagov.rules.prepare import Anomalies
-from rayapp.storage.datagov.files import FolderSource, words_of_slug
+from rayapp.storage.datagov.files import FolderSource, said, words_of_slug
 from rayapp.storage.datagov.parquet import ParquetSnapshots
 
 ACTIONS = "/api/3/action/"
@@ -252,11 +252,11 @@ def _dataset(package: Mapping[str, Any]) -> Dataset:
     owner = package.get("organization") or {}
     return Dataset(
         dataset_id=package["id"],
-        title=package.get("title") or "",
-        name=package.get("name") or "",
-        organization=owner.get("title") or "",
-        organization_en=words_of_slug(owner.get("name") or ""),
-        description=package.get("notes") or "",
+        title=said(package.get("title")),
+        name=said(package.get("name")),
+        organization=said(owner.get("title")),
+        organization_en=words_of_slug(said(owner.get("name"))),
+        description=said(package.get("notes")),
         tags=tuple(str(tag["name"]) for tag in package.get("tags") or ()),
         resources=tuple(_resource(one) for one in package.get("resources") or ()),
     )
@@ -265,9 +265,9 @@ def _dataset(package: Mapping[str, Any]) -> Dataset:
 def _resource(row: Mapping[str, Any]) -> Resource:
     return Resource(
         resource_id=str(row["id"]),
-        name=row.get("name") or "",
-        format=row.get("format") or "",
-        url=row.get("url") or "",
+        name=said(row.get("name")),
+        format=said(row.get("format")),
+        url=said(row.get("url")),
     )
 
 

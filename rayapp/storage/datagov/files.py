@@ -95,14 +95,11 @@ class FolderSource:
     def _cross_check(self, datasets: list[Dataset], oddities: Anomalies) -> None:
         """The split folder is derived from the catalogue and known to be incomplete."""
         folder = self._folder / SPLIT_FOLDER
-        if not (folder / SPLIT_INDEX).is_file():
-            oddities.add("side_file_missing", f"{SPLIT_FOLDER}/{SPLIT_INDEX}")
-            return
-        entries = self._json(f"{SPLIT_FOLDER}/{SPLIT_INDEX}").get("resources") or {}
+        entries = self._optional(f"{SPLIT_FOLDER}/{SPLIT_INDEX}", oddities).get("resources")
         known = {one.resource_id for dataset in datasets for one in dataset.resources}
         there: dict[str, bool] = {}
-        for resource_id, entry in entries.items():
-            name = str(entry.get("file", ""))
+        for resource_id, entry in entries.items() if isinstance(entries, dict) else ():
+            name = said(entry.get("file")) if isinstance(entry, dict) else ""
             if name not in there:
                 there[name] = bool(name) and (folder / name).is_file()
                 if not there[name]:
@@ -125,7 +122,7 @@ class _Beside:
     def __post_init__(self, oddities: Anomalies) -> None:
         self._has_map, self._has_snapshot = bool(self.map), bool(self.snapshot)
         datasets = _rows(self.map, "datasets", "id", oddities)
-        self.names: dict[str, str] = {row["id"]: row.get("name") or "" for row in datasets}
+        self.names: dict[str, str] = {row["id"]: said(row.get("name")) for row in datasets}
         self.resources: dict[str, Document] = {
             one["id"]: one for row in datasets for one in _rows(row, "resources", "id", oddities)
         }
@@ -133,19 +130,19 @@ class _Beside:
             row["id"]: row for row in _rows(self.snapshot, "datasets", "id", oddities)
         }
         self._slugs = {
-            row["title"].strip(): row.get("name", "")
+            row["title"].strip(): said(row.get("name"))
             for row in _rows(self.snapshot, "orgs", "title", oddities)
         }
 
     def english(self, dataset_id: str, organization: str) -> str:
         """The English name of the organisation; else its address name, in words."""
-        slug = self.described.get(dataset_id, {}).get("org") or self._slugs.get(
+        slug = said(self.described.get(dataset_id, {}).get("org")) or self._slugs.get(
             organization.strip(), ""
         )
         named = self.organizations.get(slug)
         if isinstance(named, list) and named:
-            return str(named[0])
-        return words_of_slug(str(slug))
+            return said(named[0])
+        return words_of_slug(slug)
 
     def compare(self, datasets: list[Dataset], oddities: Anomalies) -> None:
         ids = {dataset.dataset_id for dataset in datasets}
@@ -192,19 +189,19 @@ def _differences(sides: tuple[Any, Any], kinds: tuple[str, str], oddities: Anoma
 
 def _dataset(row: Mapping[str, Any], beside: _Beside) -> Dataset:
     dataset_id = row["dataset_id"]
-    organization = row.get("organization") or ""
-    said = row.get("field_availability")
+    organization = said(row.get("organization"))
+    flags = row.get("field_availability")
     return Dataset(
         dataset_id=_text(dataset_id),
-        title=row.get("title") or "",
+        title=said(row.get("title")),
         name=beside.names.get(dataset_id, ""),
         organization=organization,
         organization_en=beside.english(dataset_id, organization),
-        description=beside.described.get(dataset_id, {}).get("notes") or "",
+        description=said(beside.described.get(dataset_id, {}).get("notes")),
         tags=_texts(row.get("tags")),
         keywords=_texts(row.get("keywords")),
         categories=_texts(row.get("categories")),
-        flags=None if said is None else frozenset(flag for flag in FLAGS if said.get(flag)),
+        flags=None if flags is None else frozenset(flag for flag in FLAGS if flags.get(flag)),
         resources=tuple(_resource(one, beside) for one in row.get("resources") or ()),
     )
 
@@ -215,9 +212,9 @@ def _resource(row: Mapping[str, Any], beside: _Beside) -> Resource:
     total = row.get("total_records")
     return Resource(
         resource_id=_text(resource_id),
-        name=mapped.get("name") or row.get("title") or "",
-        format=row.get("format") or mapped.get("format") or "",
-        url=mapped.get("url") or "",
+        name=said(mapped.get("name")) or said(row.get("title")),
+        format=said(row.get("format")) or said(mapped.get("format")),
+        url=said(mapped.get("url")),
         fields=tuple(
             Field(
                 name=str(one["name"]), type=str(one.get("type") or ""), semantic=one.get("semantic")
@@ -225,8 +222,14 @@ def _resource(row: Mapping[str, Any], beside: _Beside) -> Resource:
             for one in row.get("fields") or ()
         ),
         total_records=None if total is None else int(total),
-        error=row.get("error") or None,
+        error=str(row["error"]) if row.get("error") else None,
     )
+
+
+def said(value: Any) -> str:
+    """A text of the source: a name may be a year, and what is neither says nothing."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if number or isinstance(value, str) else ""
 
 
 def _text(value: Any) -> str:

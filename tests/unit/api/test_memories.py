@@ -254,6 +254,14 @@ class TestItem:
         response = await api.get("/api/memory/items/a%20b")
         assert (response.status_code, response.json()["code"]) == (422, "bad_memory_id")
 
+    @pytest.mark.parametrize("memory_id", [".", ".."])
+    async def test_no_id_is_stored_that_an_address_loses(
+        self, api: httpx.AsyncClient, memory_id: str
+    ) -> None:
+        body = {"text": "Dana moved to Haifa", "memory_id": memory_id}
+        response = await api.post("/api/memory/store", json=body)
+        assert (response.status_code, response.json()["code"]) == (422, "bad_memory_id")
+
     async def test_explain_says_where_it_was_lost(self, api: httpx.AsyncClient) -> None:
         await store(api, memory_id="m-1")
         found = (await api.get(f"{ITEM}/explain", params={"query": "Haifa"})).json()
@@ -301,6 +309,21 @@ class TestList:
         assert await ids("tiers=all") == {"m-1", "m-2"}
         assert await ids("tags=") == set()
         assert await ids("created_from=2999-01-01") == set()
+
+    async def test_a_filter_is_met_by_what_was_stored_of_the_same_words(
+        self, api: httpx.AsyncClient
+    ) -> None:
+        said = " גינה "
+        kept = {"tags": [said], "entities": [said], "importance": 0.8, "confidence": 0.8}
+        await store(api, memory_id="m-1", tier="memory_bank", **kept)
+        for name in ("tags", "tags_all", "entities"):
+            page = (await api.get(self.PATH, params={name: said})).json()
+            assert [one["memory_id"] for one in page["items"]] == ["m-1"], name
+            body = {"query": "Dana", "filters": {name: [said]}}
+            found = (await api.post("/api/memory/search", json=body)).json()
+            assert found["total"] == 1, name
+        bank = (await api.get("/api/memory/memory-bank", params={"tag": said})).json()
+        assert len(bank["memories"]) == 1
 
     async def test_expired_memories_are_hidden(
         self, api: httpx.AsyncClient, world: Harness

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from rayapp.client import BacklogView, Memory, MemoryClient, RetryPolicy
-from rayapp.client.calls import asked
+from rayapp.client.calls import asked, listed
 from rayapp.client.discovery import read_key, service_url
 from rayapp.client.progress import LINE_INTERVAL_S, Progress
 from rayapp.client.retry import may_retry
@@ -97,6 +97,34 @@ async def test_a_user_id_that_no_service_accepts_is_not_sent(user_id: str) -> No
     async with MemoryClient("http://127.0.0.1:1") as client:
         with pytest.raises(InvalidInput, match="A user id is"):
             await client.search("x", user_id=user_id)
+
+
+@pytest.mark.parametrize("key", ["מפתח", "rk_x\r\nX-Other: 1", "rk_\x00"])
+def test_a_key_that_no_header_holds_is_not_sent(key: str) -> None:
+    with pytest.raises(InvalidInput, match="The API key has characters"):
+        MemoryClient("http://127.0.0.1:1", api_key=key)
+
+
+async def test_a_key_is_as_its_file_was_read(service: FakeService) -> None:
+    async with MemoryClient(service.url, api_key="rk_x\n") as client:
+        assert client._http.headers["Authorization"] == "Bearer rk_x"
+        await client.search("a")
+
+
+async def test_what_is_no_json_is_not_sent() -> None:
+    async with MemoryClient("http://127.0.0.1:1") as client:
+        with pytest.raises(InvalidInput, match=r"is no JSON: .*surrogates"):
+            await client.store(Memory(text="half a \ud83d smile"))
+        with pytest.raises(InvalidInput, match=r"is no JSON: .*set"):
+            await client.search("a", filters={"tags": {"a"}})
+
+
+async def test_one_name_is_not_read_letter_by_letter(service: FakeService) -> None:
+    async with MemoryClient(service.url) as client:
+        await client.search("a", tiers="all")
+        await client.search("a", tiers=("history", "books"))
+    assert [one["tiers"] for one in service.searches] == [["all"], ["history", "books"]]
+    assert listed("memories") == ["memories"]
 
 
 def test_the_key_comes_from_a_file_that_holds_one(tmp_path: Path) -> None:

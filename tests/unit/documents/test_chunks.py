@@ -109,6 +109,7 @@ def test_the_path_of_headings_is_kept() -> None:
     chunks = chunks_of([*blocks, heading("D", 2), long])
     sections = [one.section for one in chunks]
     assert sections == [("A",), ("A", "B"), ("A", "B", "C"), ("A", "D")]
+    assert [one.headings for one in chunks] == sections
     assert chunks[1].text.startswith("B\n\nThe children")
 
 
@@ -124,6 +125,7 @@ def test_small_sections_are_one_chunk() -> None:
     blocks = [one for n in range(8) for one in (heading(f"{n}"), paragraph(ENGLISH, 2, n + 1))]
     (chunk,) = chunks_of(blocks)
     assert chunk.section == ("0",)
+    assert chunk.headings == tuple("01234567")
     assert chunk.pages == (1, 8)
 
 

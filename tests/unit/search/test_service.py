@@ -1,6 +1,8 @@
 """The one search over the whole service on fakes: retrievers, rungs, filters, receipts, explain."""
 
+import random
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -9,12 +11,16 @@ from rayapp.memory.item import Source, SourceType
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
-from rayapp.search.requests import SearchQuery
+from rayapp.search.requests import SearchQuery, SortMode
 from tests.support.harness import FixedReranker, Harness
 from tests.unit.search.pies import nine_pies
 
 ME = WriteScope("dana")
 READ = ReadScope("dana")
+WHO = ("Dana", "Noa", "דנה", "נועה", "the printer", "המדפסת", "the car", "הרכב")
+DID = ("parks", "broke", "was repaired", "חונה", "התקלקל", "תוקן", "moved", "אוהבת")
+WHERE = ("in Haifa", "בחיפה", "in the garage", "במוסך", "on Monday", "ביום שני", "קפה")
+PAGED_TIERS = (Tier.WORKING, Tier.HISTORY, Tier.PATTERNS)
 
 
 async def test_hebrew_prefixes_and_plurals_are_found(service: Harness) -> None:
@@ -321,13 +327,39 @@ async def test_pages_neither_repeat_nor_skip(service: Harness) -> None:
     for number in range(90):
         await service.store(f"plum jam of year {number} and jar {number % 7}", tier=Tier.HISTORY)
     await service.drain()
+    assert await paged(service, "plum jam jar 3", limit=30) == 90
+
+
+@pytest.mark.parametrize(
+    ("limit", "sort_by", "resident"),
+    [(20, "recency", True), (20, "recency", False), (7, "recency", True), (50, "relevance", True)],
+)
+async def test_pages_of_more_memories_than_one_search_reads_neither_repeat_nor_skip(
+    service: Harness, limit: int, sort_by: SortMode, resident: bool
+) -> None:
+    rnd = random.Random(1)
+    for number in range(400):
+        words = [rnd.choice(choices) for choices in (WHO, DID, WHERE, WHERE)]
+        await service.store(f"{' '.join(words)}, note {number}", tier=rnd.choice(PAGED_TIERS))
+    await service.drain()
+    # What is asked as of a time is asked of the index.
+    as_of = None if resident else service.clock.now()
+    question = "where is the car in Haifa?"
+    assert await paged(service, question, limit=limit, sort_by=sort_by, as_of=as_of) == 400
+
+
+async def paged(service: Harness, question: str, **search: Any) -> int:
+    """How many hits all pages have; none is there twice, and each is in its place."""
     seen: list[str] = []
     offset: int | None = 0
     while offset is not None:
-        answer = await service.search("plum jam jar 3", limit=30, offset=offset)
+        answer = await service.search(question, offset=offset, **search)
+        places = [hit.position for hit in answer.hits]
+        assert places == list(range(offset + 1, offset + 1 + len(places)))
         seen += [hit.item.memory_id for hit in answer.hits]
         offset = answer.next_offset
-    assert len(seen) == len(set(seen)) == 90
+    assert len(seen) == len(set(seen))
+    return len(seen)
 
 
 async def test_explain_counts_places_as_the_search_shows_them(service: Harness) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from rayapp.assistant.conversations.rules import EXCHANGE_TAG
 from rayapp.graphs.rules.directives import Side, side_of
 from rayapp.memory.item import LEARNED_TAG, MemoryItem, Outcome, SourceType
-from rayapp.memory.rules.filtering import headings_of
+from rayapp.memory.rules.filtering import heading_of
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.text.language import detect_language
 
@@ -100,9 +100,9 @@ def place_of(item: MemoryItem, side: Side) -> str:
     name = (
         _name(title) if isinstance(title, str) and title.strip() else _WHO[side][item.source.type]
     )
-    headings = headings_of(item.source)
-    if headings and headings[-1] != title:
-        name = f"{name}, {_name(headings[-1])}"
+    heading = heading_of(item.source)
+    if heading is not None and heading != title:
+        name = f"{name}, {_name(heading)}"
     if not isinstance(pages, list) or not pages:
         return name
     first, last = pages[0], pages[-1]

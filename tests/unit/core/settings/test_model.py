@@ -52,6 +52,10 @@ class TestPrecedence:
         config = yaml_file(tmp_path, "search: {min_depth: 33}")
         assert load_settings(env={"RAYAPP_CONFIG": str(config)}).search.min_depth == 33
 
+    def test_a_recipe_without_a_feature(self) -> None:
+        name = "default-without-dense"
+        assert load_settings(env={"RAYAPP_SEARCH__RECIPE": name}).search.recipe == name
+
     def test_lists_and_other_readers_of_the_prefix(self) -> None:
         env = {"RAYAPP_HTTP__ALLOWED_HOSTS": "['a', 'b']", "RAYAPP_REALDATA": "/x"}
         assert load_settings(env=env).http.allowed_hosts == ["a", "b"]
@@ -92,6 +96,7 @@ def test_every_profile_is_valid(name: str) -> None:
         ({"RAYAPP_": "1"}, "RAYAPP_ names no setting"),
         ({"RAYAPP_AUTH__DEFAULT_USER": "system"}, "auth.default_user: use 1 to 128"),
         ({"RAYAPP_AUTH__DEFAULT_USER": "two words"}, "auth.default_user: use 1 to 128"),
+        ({"RAYAPP_SEARCH__RECIPE": "nope"}, "search.recipe: no recipe 'nope'; use default,"),
     ],
 )
 def test_bad_environment(env: dict[str, str], said: str) -> None:

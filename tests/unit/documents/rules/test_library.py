@@ -79,6 +79,7 @@ def chunk(index: int, text: str, section: tuple[str, ...], overlap: int = 0) -> 
         index=index,
         text=text,
         section=section,
+        headings=section,
         pages=None,
         position=0.0,
         has_code=False,

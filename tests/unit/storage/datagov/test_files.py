@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from rayapp.core.errors import ConfigError
+from rayapp.datagov.rules.prepare import prepared
 from rayapp.storage.datagov.ckan import SnapshotSource, open_source
 from rayapp.storage.datagov.files import FolderSource, words_of_slug
 from rayapp.storage.datagov.parquet import KEPT, ParquetSnapshots
@@ -66,6 +67,35 @@ async def test_rows_of_side_files_that_name_nothing_are_counted(
     found = await FolderSource(folder).read()
     assert [one.title for one in found.datasets] == [VEHICLES.title, WELLS.title]
     assert found.odd_counts["row_unreadable"] == 3
+
+
+async def test_what_is_no_text_ends_no_run(folder: Path) -> None:
+    """A name may be a year; what is neither text nor number says nothing."""
+    path = folder / "enterprise_schemas.json"
+    rows = orjson.loads(path.read_bytes())
+    rows["datasets"][0] |= {"title": 2024, "organization": {"title": "x"}}
+    rows["datasets"][1]["resources"][0] |= {"format": 5, "error": {"code": 404}}
+    path.write_bytes(orjson.dumps(rows))
+    (folder / "resources_map.json").write_bytes(
+        orjson.dumps({"datasets": [{"id": VEHICLES.dataset_id, "name": True, "resources": []}]})
+    )
+    described = {"id": VEHICLES.dataset_id, "org": ["x"], "notes": 7}
+    orgs = [{"title": WELLS.organization, "name": None}]
+    (folder / "catalog.snapshot.json").write_bytes(
+        orjson.dumps({"datasets": [described], "orgs": orgs})
+    )
+    made, _ = prepared(await FolderSource(folder).read())
+    vehicles, wells = made.datasets
+    assert (vehicles.title, vehicles.organization, vehicles.name) == ("2024", "", "")
+    assert vehicles.description == "7"
+    assert {vehicles.organization_en, wells.organization_en} == {""}
+    assert (wells.resources[0].format, wells.resources[0].error) == ("5", "{'code': 404}")
+
+
+@pytest.mark.parametrize("index", [[], 7, {"resources": ["a"]}, {"resources": {"a": "b.json"}}])
+async def test_a_split_index_of_another_shape_ends_no_run(folder: Path, index: object) -> None:
+    (folder / "schemas" / "_index.json").write_bytes(orjson.dumps(index))
+    assert len((await FolderSource(folder).read()).datasets) == 2
 
 
 async def test_an_organisation_without_a_translation_gets_the_words_of_its_slug(

@@ -17,6 +17,8 @@ from tests.support.builders import an_item
 WORKED = Stats(uses=3, last_outcome=Outcome.WORKED)
 MAY = datetime(2025, 5, 2, tzinfo=UTC)
 CHAPTER = {"title": "Lease", "headings": ["Part", "Rent"], "pages": [3, 3]}
+JOINED = CHAPTER | {"section": "Part > Rent", "headings": ["Part", "Rent", "Deposit"]}
+BEFORE = {"title": "Lease", "section": "", "headings": ["Rent"]}
 LEASE = Source(type=SourceType.DOCUMENT, book={"title": "Lease", "pages": [3, 3]})
 
 
@@ -63,6 +65,12 @@ LEASE = Source(type=SourceType.DOCUMENT, book={"title": "Lease", "pages": [3, 3]
             "Lease, Rent, p. 3",
             "Lease, Rent, עמ׳ 3",
         ),
+        (
+            {"source": Source(type=SourceType.DOCUMENT, book=JOINED)},
+            "Lease, Rent, p. 3",
+            "Lease, Rent, עמ׳ 3",
+        ),
+        ({"source": Source(type=SourceType.DOCUMENT, book=BEFORE)}, "Lease", "Lease"),
         ({"source": Source(type=SourceType.DOCUMENT)}, "document", "מסמך"),
         ({"source": Source(type=SourceType.DATAGOV)}, "open data", "מידע ציבורי"),
     ],
