@@ -346,7 +346,8 @@ class HooksService:
 
     async def _take_back(self, scope: WriteScope, before: ports.KeptTurn, turn: rules.Turn) -> None:
         """What the turn taught before it was answered anew, or asked anew: outcomes of its answer,
-        what was read out of it, and what its question said of the answer before it."""
+        what was read out of it, what its question said of the answer before it, and a title that
+        was made of it."""
         name = before.conversation_id
         messages = [before.message_id]
         judged: tuple[ports.KeptTurn, ...] = ()
@@ -354,6 +355,9 @@ class HooksService:
             place = (before.at, before.message_id)
             judged = tuple(await self.conversations.turns(scope.own, name, limit=1, before=place))
             messages += [one.message_id for one in judged]
+            titled = await self.conversations.get(scope.own, name)
+            if titled is not None and titled.title == first_words(before.question):
+                await self.conversations.name(scope, name, first_words(turn.question), "words")
         detected = [
             outcome_key(scope.user_id, name, message, about)
             for message in messages

@@ -513,6 +513,21 @@ async def test_an_edited_question_is_learned_from_again(knowing: Harness) -> Non
         assert (await got(api, LIST, query="now"))["conversations"] != []
 
 
+@pytest.mark.parametrize("named", [None, "Where does Dana live?"])
+async def test_a_title_follows_the_question_that_it_was_made_of(
+    world: Harness, named: str | None
+) -> None:
+    async with client_of(world.services) as api:
+        await said(api, "c-1", "m-1", "Where does Dana live?")
+        if named is not None:
+            await api.patch(f"{LIST}/c-1", json={"title": named})
+        await said(api, "c-1", "m-2", "And where did she live before that?")
+        await said(api, "c-1", "m-2", "And where did she live two years ago?")
+        await said(api, "c-1", "m-1", "Where does Noa live?")
+        (row,) = (await got(api, LIST))["conversations"]
+        assert row["title"] == (named or "Where does Noa live?")
+
+
 async def test_an_edited_message_takes_no_memory_of_elsewhere_with_what_it_had_taught(
     world: Harness,
 ) -> None:
