@@ -146,8 +146,8 @@ class SessionStore(ScoredSessions, Protocol):
         """The session that holds the turn of this message, the newest of several."""
 
     async def log_injected(self, scope: WriteScope, context: InjectedContext) -> None:
-        """Add the fingerprints of one context; beyond `MAX_INJECTED_CHARS` the older half of the
-        contexts goes. Atomic.
+        """Add the fingerprints of one context, equal ones once; beyond `MAX_INJECTED_CHARS` the
+        older half of the contexts goes. Atomic.
 
         Its receipt becomes that of the newest context; None too, for it has none then.
         """

@@ -39,8 +39,7 @@ class SearchQuery:
     those none of whose entities the question names; `floor` those that are weak beside the best
     one, and all of them when that is weak. `receipt` False: whoever asks shows something else than
     these hits, and keeps the receipt of that. `read`: a language model reads whether one of the
-    hits answers; where none does, the search abstains. `turn_id`: the answer of the
-    conversation that this is for.
+    hits answers; where none does, the search abstains.
     """
 
     query: str
@@ -57,7 +56,6 @@ class SearchQuery:
     as_of: datetime | None = None
     recipe: str | None = None
     conversation_id: str | None = None
-    turn_id: str | None = None
     principal: str = ""
     timeout_s: float | None = None
     receipt: bool = True

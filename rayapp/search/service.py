@@ -376,7 +376,6 @@ class SearchService:
             query=prepared.query.query,
             recipe=prepared.recipe.name,
             conversation_id=prepared.query.conversation_id,
-            turn_id=prepared.query.turn_id,
             concepts=prepared.question.concepts,
             context_type=prepared.question.context_type,
             principal=prepared.query.principal,

@@ -12,7 +12,7 @@ from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import GraphSettings
 from rayapp.learning.promotion import PromotionService
-from rayapp.memory.item import Stats
+from rayapp.memory.item import Outcome, Stats
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -24,10 +24,12 @@ from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.receipts import MongoReceiptStore
 from tests.support.builders import an_item
-from tests.support.graph_contract import recorded
+from tests.support.graph_contract import read, recorded
 from tests.support.graph_stores import mongo_graph_stores
+from tests.support.graph_verdict_contract import settle, verdict
 from tests.support.lifecycle_contract import GOOD, NOW, every_page
 from tests.support.side_store_contract import a_receipt
+from tests.support.store_contract import stored
 
 pytestmark = pytest.mark.engine
 DANA = ReadScope("dana")
@@ -99,6 +101,21 @@ class TestLoops:
             before = SystemClock().now() + timedelta(days=36_500)
             (event,) = await stores.outcomes.due(effect, 9, before=before)
             assert event.user_id == "noa"
+
+    @pytest.mark.parametrize("broken", ["loser", "winner"])
+    async def test_outcomes_of_a_merged_memory_are_settled(
+        self, database: MongoDatabase, defect: dict[str, Any], broken: str
+    ) -> None:
+        stores = mongo_graph_stores(database)
+        loser, winner = an_item(memory_id="loser"), an_item(memory_id="winner", text="another")
+        await stored(stores.memories, loser)
+        await stored(stores.memories, winner)
+        await verdict(stores, Outcome.WORKED, loser)
+        items = database.collection(ITEMS)
+        await items.update_one({"memory_id": "loser"}, {"$set": {"merged_into": "winner"}})
+        await items.update_one({"memory_id": broken}, defect)
+        assert len(await settle(stores)) == 1
+        assert (await read(stores.graphs)).routing
 
     @pytest.mark.parametrize("user_id", [None, "dana"])
     @pytest.mark.parametrize("fields", [{"stats": GOOD}, {"expires_at": NOW}])

@@ -248,6 +248,17 @@ class ConversationContract:
         assert (await title_without("m-1") == "Where is the car of Dana?") is not stays
         assert await title_without("m-2") == ("איפה גרה דנה" if stays else "…")
 
+    async def test_words_that_go_at_once_leave_the_title_of_the_first_that_stay(
+        self, stores: ConversationStores
+    ) -> None:
+        turns = [a_kept_turn(f"m-{n}", minutes=n, question=f"Question {n}") for n in range(4)]
+        other = replace(turns[1], conversation_id="c-2", memory_id="x-of-c-2")
+        await self.keep(stores, *turns, other, title="Question 0")
+        gone = [f"x-m-{n}" for n in (2, 1, 0)] + ["x-of-c-2"]
+        await stores.kept.purge([point_id_of("dana", one) for one in gone])
+        titles = [await stores.kept.get(READS, name) for name in ("c-1", "c-2")]
+        assert [one.title for one in titles if one] == ["Question 3", "…"]
+
     async def test_what_a_person_wrote_of_an_answer_stays_with_it(
         self, stores: ConversationStores
     ) -> None:

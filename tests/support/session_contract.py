@@ -232,6 +232,17 @@ class SessionContract:
             kept.append(found.injected)
         assert kept[3:] == [tuple(contexts[:4]), tuple(contexts[2:])]
 
+    async def test_a_context_that_is_told_again_takes_no_other_place(
+        self, stores: SessionStores
+    ) -> None:
+        """A turn asks for it again after each round of tools."""
+        first, again = "a" * 8, "b" * (MAX_INJECTED_CHARS // 8)
+        for one in (first, *[again] * 20, first):
+            await stores.sessions.log_injected(DANA, InjectedContext("c-1", one, AT))
+        found = await stores.sessions.get(READS, "c-1")
+        assert found is not None
+        assert found.injected == (again, first)
+
     async def test_injections_at_once_are_all_kept(self, stores: SessionStores) -> None:
         await asyncio.gather(
             *(

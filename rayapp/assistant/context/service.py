@@ -43,6 +43,7 @@ from rayapp.search.newest import NewestMemories
 from rayapp.search.ports import STANDING, Receipt, Receipts, Shown
 from rayapp.search.priors import GraphsOnce
 from rayapp.search.requests import ConfidenceLabel, Floor, Hit, SearchAnswer, SearchQuery
+from rayapp.search.rules.confidence import LEVELS, features_of, label, relevance
 from rayapp.search.rules.diversification import interleave, least_sure
 from rayapp.search.rules.recipes import Texts
 from rayapp.search.service import CONTEXT_HITS, SearchService
@@ -369,9 +370,10 @@ class ContextService:
         )
         own = _own_turn(scope, request)
         if search is not None and any(hit.item.memory_id == own for hit in search.hits):
-            hits = tuple(hit for hit in search.hits if hit.item.memory_id != own)
-            # How sure it was of what is answered anew says nothing.
-            search, sure = replace(search, hits=hits, confidence="low"), "low"
+            search = self._without(search, own, request.query)
+            sure = min(sure, search.confidence, key=LEVELS.index)
+        standing = tuple(one for one in standing if one.item.memory_id != own)
+        insights = insights and _learned_without(insights, own)
         others = (*_listed(intents), *await self._others(scope, search, trace))
         return Found(
             insights=insights, standing=standing, search=search, others=others, sure=sure, own=own
@@ -449,6 +451,16 @@ class ContextService:
             return whole, "low"
         joined = interleave(whole, found_parts, task.limit)
         return joined, least_sure([whole, *found_parts])
+
+    def _without(self, search: SearchAnswer, own: str | None, query: str) -> SearchAnswer:
+        """How sure it was of what is answered anew says nothing: it is as sure as of the rest."""
+        hits = tuple(hit for hit in search.hits if hit.item.memory_id != own)
+        model, value = self.search.recipe(None).confidence, 0.0
+        if hits:
+            best = max(hits, key=lambda hit: hit.summary.final_score)
+            told = features_of(query, best.text, best.summary.dense_similarity)
+            value = relevance(told, model)
+        return replace(search, hits=hits, relevance=value, confidence=label(value, model))
 
     async def _searched(
         self,
@@ -602,6 +614,17 @@ def _own_turn(scope: ReadScope, request: ContextRequest) -> str | None:
     if request.conversation_id is None or request.message_id is None:
         return None
     return exchange_id(scope.user_id, request.conversation_id, request.message_id)
+
+
+def _learned_without(insights: ContextInsights, own: str | None) -> ContextInsights:
+    """What was learned of a former answer is not told without it."""
+    known = insights.known_solution
+    return replace(
+        insights,
+        patterns=tuple(one for one in insights.patterns if one.item.memory_id != own),
+        failures=tuple(one for one in insights.failures if one.item.memory_id != own),
+        known_solution=known if known is not None and known.memory_id != own else None,
+    )
 
 
 def _listed(intents: Intents) -> tuple[MemoryItem, ...]:

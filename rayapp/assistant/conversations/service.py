@@ -406,8 +406,10 @@ class HooksService:
         try:
             if replaces:
                 kept = await self.memories.get(scope.own, memory_id)
-                if kept.memory_id != memory_id:
-                    return memory_id, True  # part of another one, whose words are not its own
+                if kept.memory_id != memory_id:  # part of another one, whose words are not its own
+                    if kept.status is not Status.ACTIVE:
+                        return memory_id, True
+                    await self.unlearning.part_again(scope, memory_id, kept.memory_id)
                 edit = MemoryEdit(text=new.text, tags=new.tags, reason=REPLACED)
                 item = await self.memories.edit(scope, memory_id, edit)
                 if self._is_over(item):

@@ -92,6 +92,12 @@ class Unlearning:
         await self._reopen(scope, items, before=False)
         return len(items)
 
+    async def part_again(self, scope: WriteScope, memory_id: str, winner_id: str) -> None:
+        """A memory that is part of another one is one of its own: it will say something else."""
+        for part in await self.rows.merged_into(scope.own, [winner_id]):
+            if part.memory_id == memory_id:
+                await self._alone(part)
+
     # --- inside
 
     async def _all(
@@ -120,13 +126,16 @@ class Unlearning:
         for part in await self.rows.merged_into(scope.own, [one.memory_id for one in gone]):
             if not stays(part):
                 continue
-            now = self.clock.now()
-            row = replaced_state(part, ChangeType.RESTORE, REASON, now)
-            alone = replace(restored(part, now), merged_into=None)
             try:
-                await self.items.replace(alone, expected_version=part.version, row=row)
+                await self._alone(part)
             except (errors.DuplicateMemory, errors.VersionConflict, errors.NotFound):
                 continue  # another memory says the same, or it went meanwhile
+
+    async def _alone(self, part: MemoryItem) -> None:
+        now = self.clock.now()
+        row = replaced_state(part, ChangeType.RESTORE, REASON, now)
+        alone = replace(restored(part, now), merged_into=None)
+        await self.items.replace(alone, expected_version=part.version, row=row)
 
     async def _reopen(self, scope: WriteScope, gone: Sequence[MemoryItem], *, before: bool) -> None:
         """What these had taken the place of is current again, but what a person put away.

@@ -178,10 +178,7 @@ class ToolsService(ToolWrites):
             found = await self.search.search(
                 ReadScope(scope.user_id),
                 replace(
-                    asked,
-                    conversation_id=call.conversation_id,
-                    turn_id=call.turn_id,
-                    principal=call.recorder.principal,
+                    asked, conversation_id=call.conversation_id, principal=call.recorder.principal
                 ),
             )
             made = await self._count(scope, call)

@@ -169,13 +169,17 @@ class MongoConversationStore:
         with translated():
             await self._turns.update_many(where, {"$set": BLANK})
             # What was said of the conversation may say it too, and is said anew without it.
-            for one in await self._turns.find(where, PLACE).to_list():
-                row = {name: one[name] for name in ("user_id", "conversation_id")}
+            gone: dict[tuple[str, str], Document] = {}
+            for one in await self._turns.find(where, PLACE, sort=OLDEST_TURNS).to_list():
+                gone.setdefault((one["user_id"], one["conversation_id"]), one)
+            for (user_id, conversation_id), one in gone.items():
+                row = {"user_id": user_id, "conversation_id": conversation_id}
                 await self._rows.update_one(row, {"$unset": {"bullets": "", "summed": ""}})
                 await self._name_anew(row, one)
 
     async def _name_anew(self, row: Document, gone: Document) -> None:
-        """Its name is made of the first words that were said in it, and goes with them."""
+        """Its name is made of the first words that were said in it, and goes with them. `gone`: the
+        first turn that went."""
         left = await self._turns.find_one({**row, "question": {"$ne": ""}}, sort=OLDEST_TURNS)
         if left is not None and (left["at"], left["message_id"]) < (gone["at"], gone["message_id"]):
             return

@@ -32,7 +32,7 @@ from rayapp.learning.records import OutcomeEvent, Withdrawn
 from rayapp.memory.item import IndexOp, MemoryItem, Status, SyncState
 from rayapp.memory.scope import WriteScope
 from rayapp.storage.mongo.changes import MongoChangeLog
-from rayapp.storage.mongo.convert import from_document
+from rayapp.storage.mongo.convert import from_document, readable
 from rayapp.storage.mongo.database import Collection, MongoDatabase
 from rayapp.storage.mongo.graph_convert import contribution_document, contribution_of_document
 from rayapp.storage.mongo.graph_writes import Operations, content_writes, outcome_writes
@@ -157,12 +157,13 @@ class GraphSettlement:
             return changes
         items = self._database.collection(ITEMS)
         where = {**owner, "point_id": points, "merged_into": {"$type": "string"}}
-        losers = [from_document(doc) async for doc in items.find(where, session=session)]
+        docs = await items.find(where, session=session).to_list()
+        losers = readable(docs, from_document)
         if not losers:
             return changes
         into = {"$in": [one.merged_into for one in losers]}
-        rows = items.find({**owner, "memory_id": into}, session=session)
-        winners = {doc["memory_id"]: from_document(doc) async for doc in rows}
+        docs = await items.find({**owner, "memory_id": into}, session=session).to_list()
+        winners = {one.memory_id: one for one in readable(docs, from_document)}
         merged = {
             one.point_id: (one, winner)
             for one in losers

@@ -275,7 +275,14 @@ class MongoSessionStore:
 
     async def log_injected(self, scope: WriteScope, context: ports.InjectedContext) -> None:
         new = [context.fingerprints] if context.fingerprints else []
-        both = {"$concatArrays": [{"$ifNull": ["$injected", []]}, {"$literal": new}]}
+        # A turn asks for its context again after each round of tools.
+        others = {
+            "$filter": {
+                "input": {"$ifNull": ["$injected", []]},
+                "cond": {"$ne": ["$$this", {"$literal": context.fingerprints}]},
+            }
+        }
+        both = {"$concatArrays": [others, {"$literal": new}]}
         change: Document = {
             "injected": {"$let": {"vars": {"all": both}, "in": NEWER_HALF}},
             "receipt_id": {"$literal": context.receipt_id},

@@ -45,7 +45,8 @@ class InMemorySessionStore:
 
     async def log_injected(self, scope: WriteScope, context: InjectedContext) -> None:
         row = self._row(scope, context.conversation_id, context.at)
-        injected = row.injected + ((context.fingerprints,) if context.fingerprints else ())
+        told = context.fingerprints
+        injected = tuple(one for one in row.injected if one != told) + ((told,) if told else ())
         if sum(map(len, injected)) > MAX_INJECTED_CHARS:
             injected = injected[len(injected) // 2 :]
         self._put(replace(row, injected=injected, receipt_id=context.receipt_id))

@@ -382,6 +382,21 @@ async def test_an_answer_that_is_given_anew_days_later_is_found(
         assert first["memory_id"] in await knowing.found("Who moved to Eilat?", user="admin")
 
 
+async def test_a_thumb_on_an_answer_that_was_given_anew_is_about_what_it_was_given_with(
+    world: Harness,
+) -> None:
+    fact = await world.store("Dana lives in Haifa, near the port", user="admin")
+    for number in range(8):
+        await world.store(f"lunch number {number} was pasta", user="admin")
+    await world.drain()
+    async with client_of(world.services) as api:
+        for answer in ("In Haifa, near the port.", "She lives in Haifa; the port is near."):
+            await asked_and_answered(world, api, answer)
+        thumb = {"messageId": "m-1", "conversationId": "c-1", "score": 1}
+        assert (await api.post("/api/hooks/score", json=thumb)).json()["updated"] == 1
+    assert await stats_of(world, fact) == (1, 1, 0)
+
+
 async def test_an_answer_whose_memory_a_person_put_away_stays_away(knowing: Harness) -> None:
     async with client_of(knowing.services) as api:
         first = await asked_and_answered(knowing, api)
@@ -593,9 +608,13 @@ async def test_a_turn_that_was_merged_does_not_overwrite_the_one_that_stays(worl
         row = world.items.inner._rows[point_id_of("admin", two["stored"]["memory_id"])]
         loser = archived(row.item, "merged", row.item.updated_at)
         row.hold(replace(loser, merged_into=winner.memory_id), loser.updated_at)
-        await said(api, "c-1", "m-2", answer="She moved to Eilat last month, they say.")
+        again = await said(api, "c-1", "m-2", answer="She moved to Eilat last month, they say.")
         found = await world.services.memories.get(ADMIN, winner.memory_id)
         assert found.text == winner.text
+        assert again["stored"]["memory_id"] == two["stored"]["memory_id"]
+        alone = await world.services.memories.get(ADMIN, two["stored"]["memory_id"])
+        assert (alone.memory_id, alone.status) == (two["stored"]["memory_id"], Status.ACTIVE)
+        assert "Eilat" in alone.text
 
 
 async def test_an_answer_that_was_deleted_is_not_brought_back(knowing: Harness) -> None:

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from rayapp.assistant.context.rules import meta
+from rayapp.assistant.context.rules.pinned import cited_ids
 from rayapp.assistant.conversations.rules import exchange_id
 from rayapp.assistant.records import AssistantContext, ContextRequest
 from rayapp.core.errors import EmbedderDown, IndexDown, StoreDown
@@ -275,6 +276,31 @@ async def test_the_former_answer_is_not_told_to_who_answers_anew(
     assert {"boiler", "dud"} & set(ids(anew))
     assert anew.gating.reduced == 0
     assert turn in ids(await prefetch(service, question, message_id="m-1"))
+
+
+@pytest.mark.parametrize("tier", [Tier.WORKING, Tier.PATTERNS])
+async def test_who_answers_anew_is_told_the_rest_as_if_it_were_asked_first(
+    service: Harness, tier: Tier
+) -> None:
+    question = "What is the code of the boiler?"
+    asked = {"conversation_id": "c", "message_id": "m-1"}
+    first = await prefetch(service, question, **asked)
+    source = Source(type=SourceType.ASSISTANT, conversation_id="c", message_id="m-1")
+    turn = exchange_id("dana", "c", "m-1")
+    text = f"User: {question}\nAssistant: the code of the boiler is 1234"
+    await service.store(text, memory_id=turn, tier=tier, source=source)
+    await service.drain()
+    for _ in range(3):
+        other = await prefetch(service, question, conversation_id="c-2")
+        named = {"receipt_id": other.receipt_id, "memory_ids": (turn,)}
+        await service.services.outcomes.record(ME, OutcomeRequest(outcome=Outcome.WORKED, **named))
+    await service.drain()
+    anew = await prefetch(service, question, **asked)
+    cited = [cited_ids(one.block.lines, one.search) for one in (first, anew)]
+    assert (anew.confidence, cited[1]) == (first.confidence, cited[0])
+    assert cited[0]
+    assert "1234" not in anew.block.text
+    assert turn not in anew.block.text
 
 
 async def test_how_long_prefetches_take_is_measured(service: Harness) -> None:

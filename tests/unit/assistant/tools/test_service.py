@@ -487,20 +487,6 @@ async def test_the_question_of_this_turn_was_not_asked_before(desk: Desk) -> Non
     assert later.data["repeated_question"] == asked.query
 
 
-async def test_a_search_of_this_turn_is_no_earlier_question(desk: Desk) -> None:
-    """A context that is asked for again, after the model searched for the same words."""
-    asked = ContextRequest(query="Where does Dana live?", conversation_id="conv-1")
-    context = desk.harness.services.context
-    await desk.call("search_memory", query=asked.query)
-    desk.harness.clock.advance(60)
-    now = await context.prefetch(ReadScope("dana"), replace(asked, message_id=desk.turn))
-    later = await context.prefetch(ReadScope("dana"), replace(asked, message_id="turn-2"))
-    assert [found.insights and found.insights.repeated for found in (now, later)] == [
-        None,
-        asked.query,
-    ]
-
-
 async def test_unknown_tools_and_missing_scopes_are_refused(desk: Desk) -> None:
     with pytest.raises(errors.NotFound, match="search_memory"):
         await desk.call("delete_everything")
