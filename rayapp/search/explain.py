@@ -50,7 +50,7 @@ class Explainer:
         stages.append(_retrieved(candidate, item, gathered.priors, depth))
         ranked = await self.service.ranked(prepared, gathered, deadline, trace)
         last = prepared.query.offset + prepared.limit
-        kept = self.service.distinct(prepared, ranked, window=last)
+        kept = self.service.distinct(prepared, ranked, end=last)
         page = self.service.page(prepared, ranked, kept)
         collapsed = _collapsed(page, item)
         place = _position(page, kept, ranked, item)

@@ -269,52 +269,51 @@ class SearchService:
         place, and comes on no later page."""
         offset, limit = prepared.query.offset, prepared.limit
         first, *others = windows_of(limit, offset)
-        ranked, kept = lists[0], self.distinct(prepared, lists[0], window=first)
+        ranked, kept = lists[0], self.distinct(prepared, lists[0], end=min(first, offset + limit))
         for window, before, more in zip(others, (first, *others), lists[1:], strict=False):
             shown = kept[: last_end(limit, offset, before)]
             told = [ranked[one.index] for one in shown]
-            texts = {one.item.content_hash for one in told}
             ids = {one.item.memory_id for one in told}.union(*(one.collapsed_ids for one in shown))
-            rest = [
-                one
-                for one in more
-                if one.item.memory_id not in ids and one.item.content_hash not in texts
-            ]
-            fresh = self.distinct(prepared, rest, window=window, after=len(shown))
+            rest = [one for one in more if one.item.memory_id not in ids]
+            fresh = self.distinct(prepared, rest, end=min(window, offset + limit), told=told)
             ranked = [*told, *rest]
             kept = [Kept(place, one.collapsed_ids) for place, one in enumerate(shown)]
             kept += [Kept(len(shown) + one.index, one.collapsed_ids) for one in fresh]
         return ranked, kept
 
     def distinct(
-        self, prepared: Prepared, ranked: Sequence[Ranked], *, window: int, after: int = 0
+        self, prepared: Prepared, ranked: Sequence[Ranked], *, end: int, told: Sequence[Ranked] = ()
     ) -> list[Kept]:
-        """Near-duplicates collapsed, as far as this page and the question whether one follows.
+        """Near-duplicates collapsed, as far as the place `end` and the question whether one
+        follows. `told`: hits of earlier windows, which stand before these and have no twin here.
 
-        Open data and documents are given their places among more than that, the same for all pages
-        of a window. `after`: hits of earlier windows, which stand before these.
+        Open data and documents are given their places among more than that, the same for all pages.
         """
-        end = min(window, prepared.query.offset + prepared.limit)
-        wanted = end - after + 1
+        wanted = end - len(told) + 1
         items = [one.item for one in ranked]
         by_relevance = prepared.plan.sort_by == "relevance"
         mixed = by_relevance and is_mixed(items, prepared.query.where)
         quotas = mixed or prepared.datagov.searched
-        among = -(-(window - after + 1) // PAGE_WINDOW) * PAGE_WINDOW
+        among = -(-(prepared.limit + 1) // PAGE_WINDOW) * PAGE_WINDOW
         kept = collapse(
             items,
             similarity=prepared.recipe.collapse_similarity,
-            wanted=among if quotas else wanted,
+            wanted=-(-wanted // among) * among if quotas else wanted,
             may_collapse=may_collapse,
+            told=[one.item for one in told],
         )
         if not quotas:
             return kept
-        order = with_quotas(
-            [items[one.index] for one in kept],
-            page=prepared.limit,
-            guessed=prepared.datagov.guessed,
-        )
-        return [kept[index] for index in order[:wanted]]
+        placed: list[Kept] = []
+        for start in range(0, len(kept), among):
+            part = kept[start : start + among]
+            order = with_quotas(
+                [items[one.index] for one in part],
+                page=prepared.limit,
+                guessed=prepared.datagov.guessed,
+            )
+            placed += [part[index] for index in order]
+        return placed[:wanted]
 
     def _relevance(self, prepared: Prepared, ranked: Sequence[Ranked]) -> float:
         """Of the best hit by score, whatever the sort mode shows first."""

@@ -55,7 +55,7 @@ class Chunk:
     Attributes:
         text: with the overlap before it, if it has one.
         section: the headings that its first words stand under, the highest first.
-        headings: those, and of the small sections that are joined to it theirs, each once.
+        headings: those, and of the small or empty sections that are joined to it theirs, each once.
         pages: the first and the last one, from 1; None where the format has no pages.
         position: where in the document its own text begins, 0..1.
         overlap: characters at its beginning that end the chunk before.
@@ -257,15 +257,16 @@ def _chunk(
     held = blocks[laid.block_at(start) : laid.block_at(end - 1) + 1]
     pages = [block.page for block in held if block.page is not None]
     text = laid.text[start - overlap : end].replace(_GAP, "\n\n")
-    first, last = laid.block_at(start), laid.block_at(end - 1)
+    begins, last = laid.block_at(start), laid.block_at(end - 1)
+    first = begins
     while blocks[first].kind is BlockKind.HEADING and first < last:
         first += 1
-    titles = (title for path in laid.sections[first : last + 1] for title in path)
+    paths = (laid.sections[first], *laid.sections[begins : last + 1])
     return Chunk(
         index=index,
         text=text,
         section=laid.sections[first],
-        headings=tuple(dict.fromkeys(titles)),
+        headings=tuple(dict.fromkeys(title for path in paths for title in path)),
         pages=(min(pages), max(pages)) if pages else None,
         position=round(start / max(1, len(laid.text)), 4),
         has_code=any(block.kind is BlockKind.CODE for block in held),

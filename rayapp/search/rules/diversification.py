@@ -84,16 +84,22 @@ FEW = 200
 
 
 def collapse(
-    items: Sequence[MemoryItem], *, similarity: float, wanted: int, may_collapse: MayCollapse
+    items: Sequence[MemoryItem],
+    *,
+    similarity: float,
+    wanted: int,
+    may_collapse: MayCollapse,
+    told: Sequence[MemoryItem] = (),
 ) -> list[Kept]:
-    """Walk best first until `wanted` distinct items are found.
+    """Walk best first until `wanted` distinct items are found; what says the same as one of `told`,
+    which was shown before them, is none.
 
     Two items are the same when their normalised text is equal, or when they stand near each other,
     their token sets overlap by `similarity` (Jaccard) and `may_collapse` sees equal numbers,
     entities and polarity.
     """
-    faces: list[_Face] = []
-    by_text: dict[str, _Face] = {}
+    faces = [_Face(-1, item, _words_of(item.text), []) for item in told]
+    by_text = {face.item.content_hash: face for face in faces}
     for index, item in enumerate(items):
         words = _words_of(item.text)
         near = faces[-NEAR:] if len(faces) <= FEW else ()
@@ -102,12 +108,12 @@ def collapse(
         )
         if twin is not None:
             twin.collapsed.append(item.memory_id)
-        elif len(faces) < wanted:
+        elif len(faces) - len(told) < wanted:
             faces.append(_Face(index, item, words, []))
             by_text[item.content_hash] = faces[-1]
         else:
             break
-    return [Kept(face.index, tuple(face.collapsed)) for face in faces]
+    return [Kept(face.index, tuple(face.collapsed)) for face in faces[len(told) :]]
 
 
 def _same(

@@ -53,14 +53,17 @@ _HEBREW = re.compile(
 _NOT_TEMPORAL = re.compile(
     r"""\b(?:from\ now\ on|last\ names?|last\ resort|last\ supper|at\ last|last\ but\ not\ least
       |last\ (?:few|couple\ of|\d+|two|three|several)
-       \ (?:digits|numbers|letters|characters|words|lines|pages))\b
+       \ (?:digits|numbers|letters|characters|words|lines|pages)
+       (?!\ (?:that\ )?(?:i|we|you|he|she|they)\b))\b
     | (?<!\w)(?:בסופו\ של\ היום | הסעודה\ האחרונה | סדר\ היום | שעות\ היום | בשעות\ היום
     | (?:באמצע|במשך|כל)\ (?:היום|הלילה) | (?:המילה|המלה)\ האחרונה | השם\ האחרון
-    # Breakfast, the night shift: what is named by a time of the day is not of this one.
-    | [ובהלמכש]{0,3}(?:ארוח(?:ת|ות)|משמר(?:ת|ות)|תורנו(?:ת|יות)|תפיל(?:ת|ות)|שגרת|שעות|חיי|שומר
-      |עיתון|מהדורת|מועדו(?:ן|ני)|תרופ(?:ת|ות)|כדורי?|קרם|מנורת|שמל(?:ת|ות)|לימודי|רכבת|אוטובוס)
+    # Breakfast, the night shift: what is named by a time of the day is not of this one. With an
+    # article it is: "the medicines, this morning"; so may be a bus or a pill, which look the same.
+    | [ובלמכש]{0,3}(?:ארוח(?:ת|ות)|משמר(?:ת|ות)|תורנו(?:ת|יות)|תפיל(?:ת|ות)|שגרת|שעות|חיי|שומר
+      |עיתון|מהדורת|מועדו(?:ן|ני)|תרופת|כדורי|קרם|מנורת|שמל(?:ת|ות)|לימודי)
       \ ה(?:בוקר|ערב|לילה)
-    | [ובלמכש]{0,3}(?:ימי\ השבוע | ה(?:ספרות|אותיות|שורות|מילים|מלים)\ האחרונ(?:ות|ים))
+    | [ובלמכש]{0,3}(?:ימי\ השבוע
+      | ה(?:ספרות|אותיות|שורות|מילים|מלים)\ האחרונ(?:ות|ים)(?!\ ש(?!ל)))
     | [ובלמכש]{0,3}היום\ (?:הולדת|ה(?:ראשון|שני|שלישי|רביעי|חמישי
       |שישי|שביעי)) )(?!\w)""",
     re.VERBOSE | re.IGNORECASE,

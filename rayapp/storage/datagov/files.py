@@ -217,7 +217,9 @@ def _resource(row: Mapping[str, Any], beside: _Beside) -> Resource:
         url=said(mapped.get("url")),
         fields=tuple(
             Field(
-                name=str(one["name"]), type=str(one.get("type") or ""), semantic=one.get("semantic")
+                name=str(one["name"]),
+                type=str(one.get("type") or ""),
+                semantic=said(one.get("semantic")) or None,
             )
             for one in row.get("fields") or ()
         ),

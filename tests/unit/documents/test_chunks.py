@@ -129,6 +129,12 @@ def test_small_sections_are_one_chunk() -> None:
     assert chunk.pages == (1, 8)
 
 
+def test_a_heading_without_words_of_its_own_is_found() -> None:
+    (chunk,) = chunks_of([heading("Part I"), heading("Chapter 1"), paragraph(ENGLISH, 2)])
+    assert chunk.section == ("Chapter 1",)
+    assert chunk.headings == ("Chapter 1", "Part I")
+
+
 def test_code_is_marked_and_never_repeated() -> None:
     code = Block(BlockKind.CODE, "x = 1\n\ny = 2\n" * 60)
     chunks = chunks_of([paragraph(ENGLISH, 20), code, paragraph(ENGLISH, 20)])

@@ -348,6 +348,49 @@ async def test_pages_of_more_memories_than_one_search_reads_neither_repeat_nor_s
     assert await paged(service, question, limit=limit, sort_by=sort_by, as_of=as_of) == 400
 
 
+async def test_documents_keep_their_places_on_all_pages_and_in_what_is_explained(
+    service: Harness,
+) -> None:
+    """All of the best hundred are of one book: what stands behind them takes no place of theirs."""
+    source = Source(type=SourceType.DOCUMENT, doc_id="lamps")
+    for number in range(130):
+        text = f"the blue lighthouse of Haifa, part {number} on lighthouse lamps"
+        await service.store(text, tier=Tier.BOOKS, source=source)
+    for number in range(100):
+        await service.store(f"the printer was repaired, note {number}", tier=Tier.HISTORY)
+    await service.drain()
+    question = "the blue lighthouse of Haifa and its lamps"
+    assert await paged(service, question, limit=50) == 230
+    answer = await service.search(question, limit=50)
+    assert {hit.item.tier for hit in answer.hits} == {Tier.BOOKS}
+    query, last = SearchQuery(query=question, limit=50), answer.hits[-1]
+    explained = await service.services.explainer.explain(READ, last.item.memory_id, query)
+    assert explained.position == last.position == 50
+
+
+async def test_what_says_the_same_as_a_hit_of_an_earlier_page_comes_on_no_later_one(
+    service: Harness,
+) -> None:
+    rnd = random.Random(1)
+    words = ["the", "gardener", "waters", "roses", "beside", "an", "old", "fence", "at", "noon"]
+    for number in range(12):
+        rnd.shuffle(words)
+        await service.store(" ".join(words), tier=Tier.HISTORY)
+        await service.clock.elapse(60)
+        for other in range(6):
+            text = f"roses of the gardener by the gate, note {number * 6 + other}"
+            await service.store(text, tier=Tier.HISTORY)
+            await service.clock.elapse(60)
+    await service.drain()
+    question = "gardener roses fence"
+    shown: list[str] = []
+    for offset in range(0, 80, 10):
+        answer = await service.search(question, limit=10, offset=offset, sort_by="recency")
+        shown += [hit.item.text for hit in answer.hits]
+    assert len(shown) == 12 * 6 + 1
+    assert sum("fence" in text for text in shown) == 1
+
+
 async def paged(service: Harness, question: str, **search: Any) -> int:
     """How many hits all pages have; none is there twice, and each is in its place."""
     seen: list[str] = []

@@ -75,6 +75,8 @@ async def test_what_is_no_text_ends_no_run(folder: Path) -> None:
     rows = orjson.loads(path.read_bytes())
     rows["datasets"][0] |= {"title": 2024, "organization": {"title": "x"}}
     rows["datasets"][1]["resources"][0] |= {"format": 5, "error": {"code": 404}}
+    odd = [{"name": "a", "type": "text", "semantic": 7}, {"name": "b", "semantic": ["phone"]}]
+    rows["datasets"][1]["resources"][0]["fields"] = odd
     path.write_bytes(orjson.dumps(rows))
     (folder / "resources_map.json").write_bytes(
         orjson.dumps({"datasets": [{"id": VEHICLES.dataset_id, "name": True, "resources": []}]})
@@ -90,6 +92,7 @@ async def test_what_is_no_text_ends_no_run(folder: Path) -> None:
     assert vehicles.description == "7"
     assert {vehicles.organization_en, wells.organization_en} == {""}
     assert (wells.resources[0].format, wells.resources[0].error) == ("5", "{'code': 404}")
+    assert [one.semantic for one in wells.resources[0].fields] == ["7", None]
 
 
 @pytest.mark.parametrize("index", [[], 7, {"resources": ["a"]}, {"resources": {"a": "b.json"}}])
