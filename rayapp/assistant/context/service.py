@@ -217,8 +217,6 @@ class Found:
     """What was read for one question; None and empty where it could not be read.
 
     sure: how sure memory is of all that the message asks, when it asks several things.
-    own: the memory that keeps the turn of this message, where it is answered anew: its former
-    answer is none of what is known.
     """
 
     insights: ContextInsights | None
@@ -226,7 +224,6 @@ class Found:
     search: SearchAnswer | None
     others: tuple[MemoryItem, ...] = ()
     sure: ConfidenceLabel = "low"
-    own: str | None = None
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -368,16 +365,10 @@ class ContextService:
             self._read_standing(scope, deadline, trace),
             self._ask_insights(scope, request, deadline, trace, graphs),
         )
-        own = _own_turn(scope, request)
-        if search is not None and any(hit.item.memory_id == own for hit in search.hits):
-            search = self._without(search, own, request.query)
-            sure = min(sure, search.confidence, key=LEVELS.index)
-        standing = tuple(one for one in standing if one.item.memory_id != own)
-        insights = insights and _learned_without(insights, own)
         others = (*_listed(intents), *await self._others(scope, search, trace))
-        return Found(
-            insights=insights, standing=standing, search=search, others=others, sure=sure, own=own
-        )
+        found = Found(insights=insights, standing=standing, search=search, others=others, sure=sure)
+        own = _own_turn(scope, request)
+        return found if own is None else self._without(found, own, request.query)
 
     async def _ask_insights(
         self,
@@ -452,15 +443,26 @@ class ContextService:
         joined = interleave(whole, found_parts, task.limit)
         return joined, least_sure([whole, *found_parts])
 
-    def _without(self, search: SearchAnswer, own: str | None, query: str) -> SearchAnswer:
-        """How sure it was of what is answered anew says nothing: it is as sure as of the rest."""
-        hits = tuple(hit for hit in search.hits if hit.item.memory_id != own)
-        model, value = self.search.recipe(None).confidence, 0.0
-        if hits:
-            best = max(hits, key=lambda hit: hit.summary.final_score)
-            told = features_of(query, best.text, best.summary.dense_similarity)
-            value = relevance(told, model)
-        return replace(search, hits=hits, relevance=value, confidence=label(value, model))
+    def _without(self, found: Found, own: str, query: str) -> Found:
+        """Who answers a message anew is not told the former answer. How sure the search was of that
+        says nothing: it is as sure as of the rest."""
+        search, sure = found.search, found.sure
+        if search is not None and any(hit.item.memory_id == own for hit in search.hits):
+            hits = tuple(hit for hit in search.hits if hit.item.memory_id != own)
+            model, value = self.search.recipe(None).confidence, 0.0
+            if hits:
+                best = max(hits, key=lambda hit: hit.summary.final_score)
+                told = features_of(query, best.text, best.summary.dense_similarity)
+                value = relevance(told, model)
+            search = replace(search, hits=hits, relevance=value, confidence=label(value, model))
+            sure = min(sure, search.confidence, key=LEVELS.index)
+        return Found(
+            insights=found.insights and _learned_without(found.insights, own),
+            standing=tuple(one for one in found.standing if one.item.memory_id != own),
+            search=search,
+            others=tuple(one for one in found.others if one.memory_id != own),
+            sure=sure,
+        )
 
     async def _searched(
         self,
@@ -537,11 +539,7 @@ class ContextService:
         material = Material(
             standing=found.standing,
             recall=recalled.lines,
-            found=_once(
-                one
-                for one in (*recalled.past, *(o for o in relevant if not before.holds(o.item)))
-                if one.item.memory_id != found.own
-            ),
+            found=_once((*recalled.past, *(one for one in relevant if not before.holds(one.item)))),
             topic=topic_of(request.recent),
             nothing=pinned.nothing_known(task.language) if found.only_weak else "",
             notes=_notes(intents, task.language),
@@ -611,12 +609,13 @@ def _notes(intents: Intents, language: str) -> tuple[str, ...]:
 
 
 def _own_turn(scope: ReadScope, request: ContextRequest) -> str | None:
+    """The memory that keeps the turn of this message, where it is answered anew."""
     if request.conversation_id is None or request.message_id is None:
         return None
     return exchange_id(scope.user_id, request.conversation_id, request.message_id)
 
 
-def _learned_without(insights: ContextInsights, own: str | None) -> ContextInsights:
+def _learned_without(insights: ContextInsights, own: str) -> ContextInsights:
     """What was learned of a former answer is not told without it."""
     known = insights.known_solution
     return replace(
