@@ -19,13 +19,16 @@ def own_folder(prefix: str) -> Iterator[Path]:
     with this prefix removes it.
     """
     _remove_abandoned(prefix)
+    owner = os.getpid()
     # Somebody may take it for abandoned before it is locked.
     while (lock := _lock(folder := Path(tempfile.mkdtemp(prefix=prefix)))) is None:
         continue
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        # A forked process that lets go of its copy of this block leaves the folder alone.
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -69,18 +70,34 @@ def bundled_model() -> StaticBackend:
 @lru_cache(maxsize=1)
 def local_settings() -> Settings:
     """Those that are shipped for one machine, read once per test process."""
-    overrides = {"search": AT_ONCE, "backup": {"dir": backup_folder()}}
-    return load_settings("local", env={}, overrides=overrides)
+    return load_settings("local", env={}, overrides={"search": AT_ONCE})
 
 
 @lru_cache(maxsize=1)
 def backup_folder() -> Path:
-    """Of archives, one per test process; it goes with it."""
+    """Where every service has a folder of its archives, one per test process; it goes with it."""
     owned = contextlib.ExitStack()
     folder = owned.enter_context(own_folder("rayapp-backups-"))
     # A forked process ends without what is registered in `atexit`.
     Finalize(None, owned.close, exitpriority=0)
     return folder
+
+
+# Numbers of services.
+counted = itertools.count()
+
+
+def with_own_archives(settings: Settings) -> Settings:
+    """Those of one service: its archives lie in a folder of its own, unless they name another.
+
+    Users have the same names in most tests, and what one service removes is not another's.
+    """
+    if settings.backup.dir != local_settings().backup.dir:
+        return settings
+    folder = backup_folder() / str(next(counted))
+    return settings.model_copy(
+        update={"backup": settings.backup.model_copy(update={"dir": folder})}
+    )
 
 
 # A receipt is there when the answer is: what groups of them do is tested where they are.
@@ -210,7 +227,7 @@ class Harness:
         self.clock: Any = clock or FakeClock()
         self.disk: DiskSpace | None = None
         self.metrics = InMemoryMetrics()
-        self.settings = settings
+        self.settings = with_own_archives(settings)
         items, receipts, outcomes, graphs = learned_stores(self.clock, settings.graph)
         self.events = stores.InMemoryEventStore(self.clock)
         self.leases = stores.InMemoryLeaseStore(self.clock)
@@ -269,7 +286,6 @@ class Harness:
         """A started service; `overrides` are settings."""
         overrides["search"] = AT_ONCE | overrides.get("search", {})
         overrides["hooks"] = PATIENT | overrides.get("hooks", {})
-        overrides["backup"] = {"dir": backup_folder()} | overrides.get("backup", {})
         return await cls(load_settings(env={}, overrides=overrides)).opened()
 
     @classmethod

@@ -31,7 +31,7 @@ from rayapp.documents.service import CLAIM_S
 from rayapp.portability import erasure
 from tests.support.example_world import GARDEN, WAITING, complete_with_endpoint, garden
 from tests.support.examples import examples
-from tests.support.harness import AT_ONCE, Harness, backup_folder
+from tests.support.harness import AT_ONCE, Harness
 from tests.unit.api.serving import client_of
 
 # What is stored under each name says so, in both languages; all are the user `dana`.
@@ -160,8 +160,7 @@ def at_once() -> Iterator[None]:
 
 @cache
 def keys_settings() -> Settings:
-    overrides = {"search": AT_ONCE, "backup": {"dir": backup_folder()}, "auth": {"mode": "keys"}}
-    return load_settings("local", env={}, overrides=overrides)
+    return load_settings("local", env={}, overrides={"search": AT_ONCE, "auth": {"mode": "keys"}})
 
 
 def comparable(answer: httpx.Response) -> Any:

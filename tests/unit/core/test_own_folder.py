@@ -1,5 +1,6 @@
 """Folders that end with their process: by themselves, or by the next that makes one."""
 
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -100,3 +101,17 @@ def test_the_archives_of_a_forked_test_process_go_with_it(root: Path) -> None:
     child.join()
     assert child.exitcode == 0
     assert list(root.iterdir()) == before
+
+
+@pytest.mark.process
+def test_a_forked_process_leaves_the_folder_of_the_first(root: Path) -> None:
+    owned = contextlib.ExitStack()
+    folder = owned.enter_context(own_folder(PREFIX))
+    child = get_context("fork").Process(target=owned.close)
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    with own_folder(PREFIX):
+        assert folder.is_dir()
+    owned.close()
+    assert not folder.exists()
