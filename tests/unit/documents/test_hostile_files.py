@@ -115,8 +115,8 @@ async def test_files_made_bad(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tried = make()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     others, memory = children(), 0.0
     seen: dict[str, int] = {}
     for number, (name, data) in enumerate(hostile(good(), FILES, seed=1)):
