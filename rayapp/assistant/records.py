@@ -149,6 +149,11 @@ class AssistantContext:
     degraded: tuple[str, ...] = ()
     timings_ms: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def texts(self) -> list[str]:
+        """Of the memories that are shown."""
+        return [line.item.text for line in self.block.lines]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColdStart:
@@ -158,6 +163,11 @@ class ColdStart:
     items: tuple[MemoryItem, ...]
     receipt_id: str | None = None
     degraded: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> list[str]:
+        """Of the memories that are shown."""
+        return [item.text for item in self.items]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 Nothing here waits for a server: constructors assign and connect lazily.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -25,6 +26,7 @@ from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextReceipts, ContextService
 from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.service import HooksService
+from rayapp.assistant.conversations.sessions import DeferredSessions
 from rayapp.assistant.extraction.executor import ExtractionExecutor
 from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemories
 from rayapp.assistant.extraction.service import ExchangeLearning
@@ -198,7 +200,9 @@ class Container:
     @cached_property
     def user_data(self) -> UserDataService:
         stores = self.stores
-        return UserDataService(self.memories, stores.items, stores.user_rows, runtime=self.runtime)
+        return UserDataService(
+            self.memories, stores.items, stores.user_rows, settle=self.settle, runtime=self.runtime
+        )
 
     @cached_property
     def books(self) -> BooksService:
@@ -259,6 +263,20 @@ class Container:
     def receipts(self) -> GroupedReceipts:
         window_s = self.settings.search.receipt_window_s
         return GroupedReceipts(self.stores.receipts, window_s, self.clock, self.metrics)
+
+    @cached_property
+    def sessions(self) -> DeferredSessions:
+        # Neither waits for its write where the other does.
+        deferring = self.settings.search.receipt_window_s > 0.0
+        return DeferredSessions(self.stores.sessions, deferring, self.metrics)
+
+    async def settle(self, user_id: str) -> None:
+        """Until what the answers to this user leave behind is written."""
+        await asyncio.gather(self.receipts.settle(user_id), self.sessions.settle(user_id))
+
+    async def flush(self) -> None:
+        """The same for all users."""
+        await asyncio.gather(self.receipts.flush(), self.sessions.flush())
 
     @cached_property
     def views(self) -> ResidentViews:
@@ -359,7 +377,7 @@ class Container:
         stores = self.stores
         return ToolVerdicts(
             stores.outcomes,
-            KeptTurnTools(stores.sessions, stores.conversations),
+            KeptTurnTools(self.sessions, stores.conversations),
             on_recorded=self.effects.at_once,
             runtime=self.runtime,
         )
@@ -372,7 +390,7 @@ class Container:
             stores.outcomes,
             self.receipts,
             self.memories,
-            stores.sessions,
+            self.sessions,
             tools=self.tool_verdicts,
             on_recorded=self.effects.at_once,
             runtime=self.runtime,
@@ -460,7 +478,7 @@ class Container:
             self.insights,
             NewestMemories(self.stores.items, self.views),
             ContextReceipts(self.receipts, self.texts, self.runtime),
-            self.stores.sessions,
+            self.sessions,
             Reactions(self.policies, self.executor, self.stores.exchanges, runtime=self.runtime),
             CommandsService(
                 self.memories,
@@ -479,7 +497,7 @@ class Container:
             self.context,
             self.memories,
             self.outcomes,
-            sessions=self.stores.sessions,
+            sessions=self.sessions,
             receipts=self.receipts,
             exchanges=self.stores.exchanges,
             conversations=self.stores.conversations,
@@ -507,11 +525,12 @@ class Container:
         stores = self.stores
         return ConversationsService(
             stores.conversations,
-            stores.sessions,
+            self.sessions,
             stores.items,
             self.books,
             self.unlearning,
             self.promotion,
+            settle=self.settle,
             clock=self.clock,
         )
 
@@ -524,7 +543,7 @@ class Container:
             self.outcomes,
             self.insights,
             self.books,
-            sessions=self.stores.sessions,
+            sessions=self.sessions,
             table=tool_table(),
             runtime=self.runtime,
         )
@@ -646,7 +665,11 @@ class Container:
     @cached_property
     def erasure(self) -> ErasureService:
         return ErasureService(
-            self.stores.archive, self.exports.files, self.index, runtime=self.runtime
+            self.stores.archive,
+            self.exports.files,
+            self.index,
+            settle=self.settle,
+            runtime=self.runtime,
         )
 
     @cached_property

@@ -1,6 +1,7 @@
 """A user's data as a whole: what is hidden, what there is, and clearing it."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, replace
 
 from rayapp.core.errors import Conflict, NotFound, RayappError
@@ -23,12 +24,15 @@ class UserDataService:
     """A user's data as a whole. Raises NotFound, Conflict, StoreDown.
 
     Only ever touches the caller's own user.
+
+    settle: waits for what earlier answers to a user leave behind; it would come after a deletion.
     """
 
     memories: MemoriesService
     items: MemoryStore
     rows: UserRows
     _: KW_ONLY
+    settle: Callable[[str], Awaitable[None]]
     runtime: Runtime
 
     # --- hidden memories
@@ -104,6 +108,7 @@ class UserDataService:
             if tier is Tier.BOOKS and not left:
                 await self.rows.clear_documents(scope)
         elif target is requests.ClearTarget.SESSIONS:
+            await self.settle(scope.user_id)
             deleted = await self.rows.clear_sessions(scope)
         else:
             deleted = await self.rows.clear_graph(scope)

@@ -32,14 +32,24 @@ INDEX, ARCHIVES = "vector_index", "archives"
 
 
 class ErasureService:
-    """Raises StoreDown. A repeat finishes what was cut short."""
+    """Raises StoreDown. A repeat finishes what was cut short.
+
+    `settle` waits for what earlier answers to a user leave behind: it would come after the erasure.
+    """
 
     def __init__(
-        self, archive: UserArchive, files: ArchiveFiles, index: VectorIndex, *, runtime: Runtime
+        self,
+        archive: UserArchive,
+        files: ArchiveFiles,
+        index: VectorIndex,
+        *,
+        settle: Callable[[str], Awaitable[None]],
+        runtime: Runtime,
     ) -> None:
         self._archive = archive
         self._files = files
         self._index = index
+        self._settle = settle
         self._clock = runtime.clock
         self._budget_s = runtime.stream_budget_s
 
@@ -51,6 +61,7 @@ class ErasureService:
         has taken their points away, which is waited for within the time of a request.
         """
         until = self._clock.monotonic() + self._budget_s if until is None else until
+        await self._settle(scope.user_id)
         removed = Counter({ARCHIVES: await self._files.erase(scope.user_id)})
         points = await self._points(scope)
         await self._rows(scope, removed)
@@ -75,6 +86,7 @@ class ErasureService:
         that says so.
         """
         until = self._clock.monotonic() + self._budget_s
+        await self._settle(scope.user_id)
         before = await self._archive.left_of(scope.own, part, part_id)
         with contextlib.suppress(NotFound):
             await delete()

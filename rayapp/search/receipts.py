@@ -14,6 +14,7 @@ from datetime import datetime
 import uuid6
 
 from rayapp.core.errors import RayappError
+from rayapp.core.pending_writes import PendingWrites
 from rayapp.core.runtime import Clock, Metrics
 from rayapp.memory.scope import ReadScope
 from rayapp.search.ports import Receipt, ReceiptStore
@@ -40,8 +41,7 @@ class GroupedReceipts:
     def __post_init__(self) -> None:
         self._waiting: list[Receipt] = []
         self._timer: asyncio.TimerHandle | None = None
-        # What is being written, and whose receipts are in it.
-        self._writing: dict[asyncio.Task[None], frozenset[str]] = {}
+        self._writing = PendingWrites()
 
     async def put(self, receipt: Receipt) -> None:
         if self.window_s <= 0.0:
@@ -56,19 +56,16 @@ class GroupedReceipts:
     async def flush(self) -> None:
         """Until what was put is written, or given up and counted."""
         self._begin()
-        if self._writing:
-            await asyncio.wait(self._writing)
+        await self._writing.all()
 
-    async def _flush_of(self, user_id: str) -> None:
+    async def settle(self, user_id: str) -> None:
         """The same for one user: who reads theirs does not wait for the receipts of others."""
         if any(one.user_id == user_id for one in self._waiting):
             self._begin()
-        theirs = [task for task, users in self._writing.items() if user_id in users]
-        if theirs:
-            await asyncio.wait(theirs)
+        await self._writing.of(user_id)
 
     async def get(self, scope: ReadScope, receipt_id: str) -> Receipt | None:
-        await self._flush_of(scope.user_id)
+        await self.settle(scope.user_id)
         found = await self.store.get(scope, receipt_id)
         looks = 0 if found or not self._is_young(receipt_id) else LOOKS
         while found is None and looks:
@@ -80,13 +77,13 @@ class GroupedReceipts:
     async def latest(
         self, scope: ReadScope, conversation_id: str, limit: int, *, unscored: bool = False
     ) -> list[Receipt]:
-        await self._flush_of(scope.user_id)
+        await self.settle(scope.user_id)
         return await self.store.latest(scope, conversation_id, limit, unscored=unscored)
 
     async def questions(
         self, scope: ReadScope, conversation_id: str, limit: int, *, besides_turn: str | None = None
     ) -> list[tuple[str, tuple[str, ...], datetime]]:
-        await self._flush_of(scope.user_id)
+        await self.settle(scope.user_id)
         return await self.store.questions(scope, conversation_id, limit, besides_turn=besides_turn)
 
     async def recent(self, limit: int) -> list[Receipt]:
@@ -108,9 +105,7 @@ class GroupedReceipts:
             self._timer = None
         if self._waiting:
             group, self._waiting = self._waiting, []
-            task = asyncio.create_task(self._write(group))
-            self._writing[task] = frozenset(one.user_id for one in group)
-            task.add_done_callback(self._writing.pop)
+            self._writing.begin(self._write(group), (one.user_id for one in group))
 
     async def _write(self, group: list[Receipt]) -> None:
         try:

@@ -133,7 +133,7 @@ async def search_rig(keep: Path | None) -> AsyncIterator[SearchRig]:
         stack.callback(engine.close)
         rig = await _rig(settings, engine, mongo, commands)
         yield rig
-        await rig.container.receipts.flush()
+        await rig.container.flush()
 
 
 async def _rig(

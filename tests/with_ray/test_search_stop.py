@@ -33,11 +33,11 @@ async def course(*, served: bool) -> list[str]:
     seen = Recorded()
     replica: Any = SearchDeployment.__new__(SearchDeployment)
     replica._process = seen
-    replica._services = replica._receipts = None
+    replica._services = replica._container = None
     async with replica._lifespan(FastAPI()):
         if served:
             replica._services = SimpleNamespace(models=seen, completions=seen)
-            replica._receipts = seen
+            replica._container = seen
     return seen.happened
 
 

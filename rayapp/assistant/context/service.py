@@ -1,8 +1,7 @@
 """What an assistant is told first: insights, standing memories, one search, its receipt."""
 
 import asyncio
-import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -14,10 +13,11 @@ from rayapp.assistant.context.rules.already_in_context import AlreadyInContext
 from rayapp.assistant.context.rules.prompt_block import Limits, Material, SectionItem, build_block
 from rayapp.assistant.conversations.reactions import Reactions
 from rayapp.assistant.conversations.rules import exchange_id, fingerprints_of
+from rayapp.assistant.conversations.sessions import SESSION, DeferredSessions
 from rayapp.assistant.gating.rules.decision import decide_tool_gating, read_task, topic_of
 from rayapp.assistant.gating.rules.hints import hint_notes, hints_of, parts_of
 from rayapp.assistant.gating.rules.intents import tool_needs
-from rayapp.assistant.ports import InjectedContext, SessionStore
+from rayapp.assistant.ports import InjectedContext
 from rayapp.assistant.records import (
     AssistantContext,
     ColdStart,
@@ -29,7 +29,6 @@ from rayapp.assistant.records import (
 )
 from rayapp.assistant.safety.rules import disclaimers_of
 from rayapp.core.deadline import Deadline
-from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import ContextSettings
 from rayapp.graphs.records import ContextInsights, InsightsRequest
@@ -235,11 +234,8 @@ class Found:
         return self.search is not None and self.search.weak > 0 and not self.search.hits
 
 
-log = logging.getLogger("rayapp.context")
-
-# What `degraded` says when the session could not be told: an echo may then be learned.
-SESSION = "session"
 GivenT = TypeVar("GivenT", AssistantContext, ColdStart)
+Tell = Callable[[WriteScope, InjectedContext], Awaitable[bool]]
 
 
 @dataclass(eq=False)
@@ -247,15 +243,16 @@ class ContextService:
     """What an assistant is told. Never raises for what is merely away: it says `degraded`.
 
     The session of the conversation remembers what was put before the assistant, so that its echo
-    is not learned. The hooks take the two steps of `prefetch` apart: the session is told of a new
-    context when the turn before it is kept, so that a repeated call meets the receipt of that turn.
+    is not learned; a prefetch does not wait for that. The hooks take its two steps apart: the
+    session is told of a new context when the turn before it is kept, so that a repeated call meets
+    the receipt of that turn, and they wait, because they ask for marks when the session knows them.
     """
 
     search: SearchService
     insights: InsightsService
     newest: NewestMemories
     receipts: ContextReceipts
-    sessions: SessionStore
+    sessions: DeferredSessions
     reactions: Reactions
     commands: CommandsService
     _: KW_ONLY
@@ -267,7 +264,8 @@ class ContextService:
 
     async def prefetch(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
         """Everything about one question, within the deadline of the settings."""
-        return await self.remember(scope, await self.read(scope, request))
+        found = await self.read(scope, request)
+        return await self._remember(scope, request.conversation_id, found, self.sessions.tell_later)
 
     async def read(self, scope: ReadScope, request: ContextRequest) -> AssistantContext:
         """Everything in one round of parallel reads, then the block, its receipt and the gate.
@@ -323,24 +321,19 @@ class ContextService:
 
     async def remember(self, scope: ReadScope, found: AssistantContext) -> AssistantContext:
         """Tell the session. An empty context too: the receipt of an earlier one is out of date."""
-        texts = [line.item.text for line in found.block.lines]
-        return await self._remember(scope, found.request.conversation_id, texts, found)
+        return await self._remember(scope, found.request.conversation_id, found, self.sessions.tell)
 
     async def _remember(
-        self, scope: ReadScope, conversation_id: str | None, texts: Iterable[str], found: GivenT
+        self, scope: ReadScope, conversation_id: str | None, found: GivenT, tell: Tell
     ) -> GivenT:
         """`found`, told to the session: the user's own, whoever reads for them."""
         if conversation_id is None:
             return found
-        told, now = "".join(fingerprints_of(texts)), self.runtime.clock.now()
-        context = InjectedContext(conversation_id, told, now, found.receipt_id)
-        try:
-            await self.sessions.log_injected(WriteScope(scope.user_id), context)
-        except RayappError as error:
-            self.runtime.metrics.count("degraded", reason=SESSION)
-            log.warning("what was injected is not remembered: %s", error.message)
-            return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, SESSION))))
-        return found
+        prints, now = "".join(fingerprints_of(found.texts)), self.runtime.clock.now()
+        context = InjectedContext(conversation_id, prints, now, found.receipt_id)
+        if await tell(WriteScope(scope.user_id), context):
+            return found
+        return replace(found, degraded=tuple(dict.fromkeys((*found.degraded, SESSION))))
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -585,8 +578,9 @@ class ContextService:
             receipt_id=receipt_id,
             degraded=tuple(dict.fromkeys((*asked, *trace.degraded))),
         )
-        texts = [item.text for item in items]
-        return await self._remember(scope, conversation_id, texts, found) if items else found
+        if not items:
+            return found
+        return await self._remember(scope, conversation_id, found, self.sessions.tell_later)
 
 
 def floor_of(settings: ContextSettings, limit: int, *, named: bool) -> Floor:

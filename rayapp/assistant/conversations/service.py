@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import get_args
 
 from rayapp.assistant import ports
-from rayapp.assistant.context.service import SESSION, ContextService
+from rayapp.assistant.context.service import ContextService
 from rayapp.assistant.conversations import rules
+from rayapp.assistant.conversations.sessions import SESSION
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.assistant.extraction.rules.history import About, outcome_key
 from rayapp.assistant.history.rules import first_words

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from rayapp.assistant.history import rules
@@ -76,7 +76,10 @@ class Exported:
 
 @dataclass(eq=False)
 class ConversationsService:
-    """Raises NotFound, InvalidInput, StoreDown."""
+    """Raises NotFound, InvalidInput, StoreDown.
+
+    settle: waits for what earlier answers to a user leave behind; it would come after a deletion.
+    """
 
     store: ConversationStore
     sessions: SessionStore
@@ -85,6 +88,7 @@ class ConversationsService:
     unlearning: Unlearning
     promotion: PromotionService
     _: KW_ONLY
+    settle: Callable[[str], Awaitable[None]]
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -204,6 +208,7 @@ class ConversationsService:
         """The same, also of one of which no turn was kept: memories and receipts may name it."""
         creation.check_user(scope.user_id)
         await self.check_inactive(ReadScope(scope.user_id), conversation_id)
+        await self.settle(scope.user_id)
         whole = OutcomesOf(conversation_id=conversation_id, whole=True)
         await self.unlearning.outcomes(scope, whole)
         documents = await self._detach(scope, conversation_id)

@@ -21,7 +21,6 @@ from rayapp.core.errors import RayappError
 from rayapp.core.ids import WARM_UP_USER
 from rayapp.core.settings.model import Settings
 from rayapp.memory.scope import ReadScope
-from rayapp.search.receipts import GroupedReceipts
 from rayapp.search.requests import SearchQuery
 from rayapp.serve.deployments.process import Process
 from rayapp.serve.handles import HandleReranker
@@ -52,7 +51,7 @@ class SearchDeployment:
         by_handle = None if reranker is None else HandleReranker(reranker)
         self._process = Process(settings, embedding, by_handle)
         self._services: Services | None = None
-        self._receipts: GroupedReceipts | None = None
+        self._container: Container | None = None
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Called by Serve once the replica is constructed."""
@@ -71,11 +70,11 @@ class SearchDeployment:
         if self._services is not None:
             await self._services.models.close()
             await self._services.completions.close()
-        if self._receipts is not None:
-            await self._receipts.flush()
+        if self._container is not None:
+            await self._container.flush()
 
     def _serve(self, container: Container) -> None:
-        self._receipts = container.receipts
+        self._container = container
         self._process.keep(self._warm_up(container.services()))
         self._process.keep(self._watch(container))
 

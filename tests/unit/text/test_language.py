@@ -1,8 +1,12 @@
 """Language by script share."""
 
-import pytest
+import re
 
-from rayapp.text.language import detect_language
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rayapp.text.language import _HEBREW, _LATIN, _LETTER, detect_language, letters_in
 
 
 @pytest.mark.parametrize(
@@ -22,3 +26,10 @@ from rayapp.text.language import detect_language
 )
 def test_detect_language(text: str, expected: str) -> None:
     assert detect_language(text) == expected
+
+
+@given(st.text(st.sampled_from("אבתךשּײ aéZ9_-яß你٣")))
+def test_letters_are_counted_one_by_one(text: str) -> None:
+    for letters in (_HEBREW, _LATIN, _LETTER):
+        one = re.compile(letters.pattern.removesuffix("+"))
+        assert letters_in(letters, text) == len(one.findall(text))

@@ -33,6 +33,9 @@ MOST_ROUNDS = 8
 # again with each question, and reading one takes 0.1 ms.
 CACHE_LINES, CACHED_CHARS = 1 << 12, 1_000
 
+# Words with one blank between them, of signs that no mark is made of: nothing is changed in it.
+_WORD = "[!-)+-;?-Z\\\\^-~\u05d0-\u05ea\u05f3\u05f4×]++"
+_ORDINARY = re.compile(f"{_WORD}(?: {_WORD})*+")
 _BREAKS = re.compile("(?<![ \t])[ \t]*+[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\\s*+")
 # Joiners change what an emoji or a Persian word is, and only stand between such characters.
 _JOINERS = "\u200c\u200d"
@@ -118,6 +121,8 @@ _ID = re.compile(r"[^A-Za-z0-9._:@-]")
 
 def escape_text(text: str) -> str:
     """The text as one line, whole and readable, that cannot be taken for a part of the block."""
+    if _ORDINARY.fullmatch(text):
+        return text
     return _remembered(text) if len(text) <= CACHED_CHARS else _escaped(text)
 
 
@@ -291,6 +296,33 @@ class _Page:
         return "".join(f"{row}\n" for row in self.rows)
 
 
+@dataclass(frozen=True, slots=True)
+class _Unplaced:
+    """A line whose position is not known yet; note and text are escaped."""
+
+    of: SectionItem
+    name: str
+    note: str
+    text: str
+
+    def row(self, position: int) -> str:
+        bullet = BULLET if self.of.section in STABLE_SECTIONS else ""
+        return f"{bullet}[{position}] {self.name} ({self.note}){TEXT_GAP}{self.text}"
+
+    def at(self, position: int) -> tuple[str, ContextLine]:
+        row, item = self.row(position), self.of.item
+        return row, ContextLine(
+            position=position,
+            section=self.of.section,
+            tier=item.tier,
+            memory_id=item.memory_id,
+            note=self.note,
+            text=self.text,
+            item=item,
+            tokens=total_tokens((row,)),
+        )
+
+
 def build_block(material: Material, limits: Limits) -> ContextBlock:
     """The block within the budget. Whole memories only; what does not fit is `left_out`."""
     left = limits.budget - total_tokens((FOOTER,))
@@ -357,7 +389,7 @@ def _section(
         if page.add(*title, f"{BULLET}{escape_text(sentence)}", reserve=reserve):
             title, reserve = (), 0
     for one in _with_room(page, placed, title, reserve):
-        row, line = _line(one, len(page.lines) + 1, page.documents)
+        row, line = one.at(len(page.lines) + 1)
         if page.add(*title, row, reserve=reserve):
             title, reserve = (), 0
             page.lines.append(line)
@@ -367,40 +399,32 @@ def _section(
 
 def _with_room(
     page: _Page, placed: Sequence[SectionItem], title: tuple[str, ...], reserve: int
-) -> list[SectionItem]:
+) -> list[_Unplaced]:
     """Those that fit, the first ones first, in the order of authority; the others are left out.
 
     Each is counted under the greatest position, so that they fit in whatever order they stand.
     """
     left, greatest = page.left, len(page.lines) + len(placed)
-    fitting: list[SectionItem] = []
+    fitting: list[_Unplaced] = []
     for one in placed:
-        _, line = _line(one, greatest, page.documents)
-        cost = line.tokens + (0 if fitting else total_tokens(title) + reserve)
+        line = _unplaced(one, page.documents)
+        cost = total_tokens((line.row(greatest),))
+        cost += 0 if fitting else total_tokens(title) + reserve
         if cost > left:
             page.left_out.append(one.item.memory_id)
             continue
         left -= cost
-        fitting.append(one)
-    stands = bool(fitting) and fitting[0].section in STABLE_SECTIONS
-    return fitting if stands else sorted(fitting, key=lambda one: authority_of(one.item))
+        fitting.append(line)
+    stands = bool(fitting) and fitting[0].of.section in STABLE_SECTIONS
+    return fitting if stands else sorted(fitting, key=lambda line: authority_of(line.of.item))
 
 
-def _line(placed: SectionItem, position: int, documents: bool) -> tuple[str, ContextLine]:
-    item, text = placed.item, escape_text(placed.text)
-    tier, stable = tier_name(item.tier, documents), placed.section in STABLE_SECTIONS
-    note = escape_text(note_of(item, stable=stable, outdated=placed.outdated)).translate(
-        _NO_BRACKETS
-    )
-    mark = f"[{position}] [{tier}:{escape_id(item.memory_id)}] ({note})"
-    row = f"{BULLET if stable else ''}{mark}{TEXT_GAP}{text}"
-    return row, ContextLine(
-        position=position,
-        section=placed.section,
-        tier=item.tier,
-        memory_id=item.memory_id,
-        note=note,
-        text=text,
-        item=item,
-        tokens=total_tokens((row,)),
+def _unplaced(placed: SectionItem, documents: bool) -> _Unplaced:
+    item, stable = placed.item, placed.section in STABLE_SECTIONS
+    note = escape_text(note_of(item, stable=stable, outdated=placed.outdated))
+    return _Unplaced(
+        placed,
+        name=f"[{tier_name(item.tier, documents)}:{escape_id(item.memory_id)}]",
+        note=note.translate(_NO_BRACKETS),
+        text=escape_text(placed.text),
     )

@@ -20,7 +20,7 @@ from rayapp.memory.item import Outcome
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.builders import an_item
-from tests.support.harness import Harness, unsuspended
+from tests.support.harness import AT_ONCE, Harness, unsuspended
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.sessions import InMemorySessionStore
 
@@ -315,7 +315,7 @@ async def test_the_marks_mean_the_context_before_the_answer(rig: Rig) -> None:
 
 
 async def test_a_session_that_is_away_fails_no_context_and_no_score() -> None:
-    world = Harness(load_settings("local", env={}))
+    world = Harness(load_settings("local", env={}, overrides={"search": AT_ONCE}))
     world.sessions = LostSessions(world.clock)
     await world.opened()
     now = world.clock.now()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rayapp.assistant.context.rules import prompt_block
 from rayapp.assistant.context.rules.prompt_block import cut_line, escape_id, escape_text
 from rayapp.core.ids import MEMORY_ID_PATTERN
 from tests.support.examples import examples
@@ -198,3 +199,16 @@ def test_a_long_text_of_marks_is_settled(unit: str) -> None:
     """Patterns that go over it again and again would take minutes here."""
     line = escape_text(unit * (100_000 // len(unit)))
     assert escape_text(line) == line
+
+
+plain = st.text(
+    st.sampled_from([chr(n) for n in (*range(0x20, 0x7F), *range(0x5D0, 0x5F5))] + ["×"])
+)
+
+
+@given(plain | texts)
+@example("  a")
+@example("**a:** b")
+@example("a  b ")
+def test_ordinary_text_stays_as_the_rules_would_leave_it(text: str) -> None:
+    assert escape_text(text) == prompt_block._escaped(text)
