@@ -68,7 +68,9 @@ def note_of(item: MemoryItem, *, stable: bool = False, outdated: bool = False) -
     stable: without what outcomes move, so that the line stays until the memory itself changes.
     outdated: a newer line gives another value for the same thing.
     """
-    side = side_of(detect_language(item.text))
+    # Rows of earlier versions say nothing of their language.
+    known = item.lang if item.lang != "other" else detect_language(item.text)
+    side = side_of(known)
     parts = [_day(item.created_at)]
     if item.valid_to is not None:
         parts.append(_UNTIL[side].format(day=_day(item.valid_to)))
