@@ -36,7 +36,8 @@ from tests.bench.texts import facts
 from tests.bench.wire import Connection
 
 PREFETCH_P95_MS = 50.0  # our target over HTTP at 100,000 memories
-WARM_UP = 30  # calls per kind: plans of the server, caches of words
+WARM_UP_EACH = 2  # calls of a kind per user: their view, plans of the server, caches of words
+MOST_COLD_STARTS = 300  # they differ by the user alone
 OUTCOMES_EACH = 3  # judged questions per user, so that the graphs have something to say
 STANDING = (
     ("My name is Dana / קוראים לי דנה", ["identity"], False),
@@ -121,13 +122,13 @@ async def timed(
     connection: Connection, path: str, bodies: Sequence[dict[str, Any]], users: Sequence[str]
 ) -> Timed:
     """One call after another, after a warm-up."""
-    found = Timed()
+    found, warm_up = Timed(), WARM_UP_EACH * len(users)
     for number, body in enumerate(bodies):
         content, user = orjson.dumps(body), users[number % len(users)]
         started = time.perf_counter()
         status, answer = await connection.call("POST", path, content, user)
         took = (time.perf_counter() - started) * 1000
-        if number < WARM_UP:
+        if number < warm_up:
             continue
         if status != 200:
             found.refused += 1
@@ -144,7 +145,7 @@ async def measured(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
     name = f"bench-{arguments.reuse}"
     picked = random_.sample(range(arguments.users), k=min(arguments.asked, arguments.users))
     users = [f"{name}-heavy"] if arguments.heavy else [f"{name}-{number}" for number in picked]
-    count = arguments.calls + WARM_UP
+    count = arguments.calls + WARM_UP_EACH * len(users)
     questions = [fact.question(random_) for fact in islice(facts(arguments.seed), count)]
     connection = Connection(url)
     try:
@@ -162,7 +163,7 @@ async def measured(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
             "prefetch": (await timed(connection, PREFETCH, full, users)).row(),
             "insights": (await timed(connection, INSIGHTS, turns, users)).row(),
             "cold start": (
-                await timed(connection, COLD_START, [{}] * min(count, 230), users)
+                await timed(connection, COLD_START, [{}] * min(count, MOST_COLD_STARTS), users)
             ).row(),
         }
     finally:
