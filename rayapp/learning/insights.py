@@ -55,9 +55,11 @@ class InsightsService:
             (graphs or self.graphs).priors(scope, question.of_graphs), self._turns(scope, request)
         )
         points = wanted_points(question, priors, scope.user_id)
-        items, failures = await asyncio.gather(
-            self._shown(scope, points), self._failures(scope, points)
-        )
+        reads = asyncio.gather(self._shown(scope, points), self._failures(scope, points))
+        if graphs is not None:
+            await asyncio.sleep(0)  # both have begun, so that they are sent
+            graphs.followed()
+        items, failures = await reads
         evidence = Evidence(
             priors=priors, turns=turns, items=tuple(items), failures=tuple(failures)
         )

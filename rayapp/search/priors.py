@@ -28,11 +28,23 @@ NOTHING = GraphPriors()
 
 
 class GraphsOnce:
-    """The graphs as one request reads them: insights and search ask the same question of them."""
+    """The graphs as one request reads them: insights and search ask the same question of them.
+
+    A search computes for milliseconds once it has them, in which nothing else of the request is
+    done: it waits until insights have asked the store for what they read next.
+    """
 
     def __init__(self, graphs: GraphStore) -> None:
         self._graphs = graphs
         self._reads: dict[tuple[str, GraphQuestion], asyncio.Task[GraphPriors]] = {}
+        self._followed = asyncio.Event()
+
+    def followed(self) -> None:
+        """Insights have sent what they ask next, or ask nothing more."""
+        self._followed.set()
+
+    async def until_followed(self) -> None:
+        await self._followed.wait()
 
     async def priors(self, scope: ReadScope, question: GraphQuestion) -> GraphPriors:
         key = (scope.user_id, question)
@@ -96,6 +108,8 @@ class PriorsService:
                         self._empty.add(scope.user_id, now)
                 else:
                     found = await read(scope, question)
+                if graphs is not None:
+                    await graphs.until_followed()
             if found.is_empty:
                 self._suspects.add(scope.user_id, now)
         return found

@@ -378,9 +378,12 @@ class ContextService:
             message_id=request.message_id,
         )
         found: ContextInsights | None = None
-        async with trace.stage("insights", degrades="insights"):
-            async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
-                found = await self.insights.insights(scope, asked, graphs)
+        try:
+            async with trace.stage("insights", degrades="insights"):
+                async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
+                    found = await self.insights.insights(scope, asked, graphs)
+        finally:
+            graphs.followed()
         return found
 
     async def _read_standing(

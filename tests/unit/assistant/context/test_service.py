@@ -215,11 +215,47 @@ class TestDegraded:
         found = await prefetch(service, "what is the boiler code?")
         assert (found.insights, "insights" in found.degraded) == (None, True)
 
+    async def test_a_search_waits_for_no_insights_that_fail(self, service: Harness) -> None:
+        await judged(service)
+        service.receipts.error = StoreDown("away")
+        found = await prefetch(service, "what is the boiler code?", conversation_id="c-1")
+        assert "insights" in found.degraded
+        assert "priors" not in found.degraded
+        assert "boiler" in ids(found)
+
     async def test_the_embedder_away_is_named(self, service: Harness) -> None:
         service.embedder.error = EmbedderDown("away")
         found = await prefetch(service, "what is the boiler code?")
         assert "embedder" in found.degraded
         assert "boiler" in ids(found)
+
+
+async def judged(service: Harness) -> None:
+    """The boiler's code was once the wrong answer."""
+    found = await prefetch(service, "what is the boiler code?")
+    shown = next(line.position for line in found.block.lines if line.memory_id == "boiler")
+    request = OutcomeRequest(
+        outcome=Outcome.FAILED, receipt_id=found.receipt_id, positions=(shown,)
+    )
+    await service.services.outcomes.record(ME, request)
+    await service.settle()
+
+
+async def test_what_insights_read_next_is_asked_for_before_the_search_ranks(
+    service: Harness,
+) -> None:
+    await judged(service)
+    service.outcomes.calls.clear()
+    asked: list[bool] = []
+
+    def score(query: str, text: str) -> float:
+        asked.append("failures" in service.outcomes.calls)
+        return 0.0
+
+    service.reranker.inner.score = score
+    await prefetch(service, "what is the boiler code?")
+    assert asked
+    assert all(asked)
 
 
 async def test_a_fact_that_answers_is_named_as_known(service: Harness) -> None:
