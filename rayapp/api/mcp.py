@@ -74,6 +74,8 @@ PROMPTS = (
         description="What is known of the user, to begin a conversation with.",
     ),
 )
+# Models refuse a message without words.
+STRANGER = "Nothing is known of the user yet. עוד לא ידוע דבר על המשתמש."
 # The conversation and the turn in `_meta` of a call, for programs that cannot set headers.
 META_FIELDS = ("conversation_id", "turn_id")
 
@@ -193,7 +195,7 @@ async def _get_prompt(
         names = ", ".join(one.name for one in PROMPTS)
         raise _no_params(NotFound(f"No such prompt; the prompts are {names}."))
     if not prompt.arguments:
-        parts = [(await call.services.context.cold_start(call.reads, None)).text]
+        parts = [(await call.services.context.cold_start(call.reads, None)).text or STRANGER]
     else:
         question = (params.arguments or {}).get(QUESTION.name, "").strip()
         try:

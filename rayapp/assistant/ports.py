@@ -289,6 +289,10 @@ class ConversationStore(Protocol):
         """Keep bullets over so many turns; False when there are some over as many, or no such
         conversation."""
 
+    async def untell(self, scope: WriteScope, conversation_id: str, title: str | None) -> None:
+        """Drop the bullets, which tell of words that are not said any more. `title`: first words,
+        in place of what was made of earlier ones; a person's stays."""
+
     async def activate(self, scope: WriteScope, conversation_id: str | None, at: datetime) -> None:
         """It is the one that its user is in, from now on; None: they are in none."""
 

@@ -21,7 +21,7 @@ from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
 from rayapp.api.app import create_api
 from rayapp.api.hebrew_errors import SENTENCES
-from rayapp.api.mcp import NO_MESSAGE
+from rayapp.api.mcp import NO_MESSAGE, STRANGER
 from rayapp.assistant.tools.rules.definitions import TOOLS, json_schema, tools_named
 from rayapp.documents.service import CLAIM_S
 from rayapp.memory.item import Status
@@ -307,7 +307,9 @@ async def test_prompts_bring_what_memory_knows(site: Site, question: str) -> Non
     assert message.content.text.endswith(question)
     async with site.client("noa") as client:
         other = await client.get_prompt(answer.name, {"question": question})
+        unknown = await client.get_prompt(introduce.name)
     assert "Haifa" not in other.messages[0].content.text
+    assert unknown.messages[0].content.text == STRANGER
 
 
 async def test_what_went_wrong_is_said_in_hebrew_to_who_asks(site: Site) -> None:

@@ -194,6 +194,22 @@ class ConversationContract:
         assert found is not None
         assert (found.bullets, found.summed) == (("$d",), 9)
 
+    @pytest.mark.parametrize("by", ["words", "model", "person"])
+    async def test_what_was_said_of_other_words_goes(
+        self, stores: ConversationStores, by: TitledBy
+    ) -> None:
+        await self.keep(stores, a_kept_turn())
+        await stores.kept.name(DANA, "c-1", "In Haifa", by)
+        await stores.kept.sum_up(DANA, "c-1", ["Dana lives in Haifa"], 5)
+        await stores.kept.untell(NOA, "c-1", "hers")
+        await stores.kept.untell(DANA, "c-2", "none")
+        for title, wanted in ((None, "In Haifa"), ("$Akko", "$Akko")):
+            await stores.kept.untell(DANA, "c-1", title)
+            found = await stores.kept.get(READS, "c-1")
+            assert found is not None
+            assert (found.bullets, found.summed) == ((), 0)
+            assert found.title == ("In Haifa" if by == "person" else wanted)
+
     async def test_a_user_is_in_the_conversation_switched_to_last(
         self, stores: ConversationStores
     ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.memories import check_query
 from rayapp.assistant.context.rules.meta import UNNAMED, memory_meta
-from rayapp.assistant.conversations.rules import tool_rounds, tools_called, with_fields
+from rayapp.assistant.conversations.rules import tool_rounds, tools_called, with_fields, with_roles
 from rayapp.assistant.records import ExchangeRequest, PendingFeedback, ScoreRequest
 from rayapp.assistant.tools.rules.definitions import own_name
 from rayapp.assistant.tools.rules.limits import limited_results
@@ -72,12 +72,14 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
     message is the assistant's, the turn is kept once per conversation and message, its marks are
     scored, and the answer says whether a score is owed."""
     raw = [one if isinstance(one, dict) else {} for one in call.data["messages"]]
+    messages = tuple(Message(one.role, one.content) for one in body.messages)
+    told = with_roles(messages, raw)
     request = body.fill(
         ExchangeRequest,
-        messages=tuple(Message(one.role, one.content) for one in body.messages),
+        messages=messages,
         limit=min(body.limit, call.services.settings.search.max_limit),
-        tools_called=_all_calls(body.tools_called, tools_called(raw)),
-        tool_rounds=tool_rounds(raw),
+        tools_called=_all_calls(body.tools_called, tools_called(told)),
+        tool_rounds=tool_rounds(told),
         tool_runs=tuple(one.fill(ToolRun) for one in body.tool_runs),
         prompt=body.include_prompt,
         recorder=call.recorder,

@@ -213,7 +213,7 @@ _ORDERS: tuple[tuple[Kind, str], ...] = (
     ),
     (
         "remember",
-        rf"{_POLITE_HE}{_REMEMBER_HE}(?:{_SEP}| ?,? ?{_THAT_HE}ש(?:(?=\w)|\s))(?P<text>.+)",
+        rf"{_POLITE_HE}{_REMEMBER_HE}(?:{_SEP}| ?,? ?{_THAT_HE}ש(?:[-–־]?(?=\w)|\s))(?P<text>.+)",
     ),
     # "Forget that, I live in Haifa" tells what holds.
     (
@@ -221,12 +221,21 @@ _ORDERS: tuple[tuple[Kind, str], ...] = (
         rf"{_POLITE_EN}forget(?: that(?:\s+{_DROPPED}(?=[\"'“”„«]?\w)|\s*:\s*)|{_SEP}"
         r"|\s+(?=my .+ (?:is|are) ))(?P<text>.+)",
     ),
-    ("forget", rf"{_POLITE_HE}{_FORGET_HE}(?:{_SEP}| {_THAT_HE}ש(?=\w))(?P<text>.+)"),
+    ("forget", rf"{_POLITE_HE}{_FORGET_HE}(?:{_SEP}| {_THAT_HE}ש[-–־]?(?=\w))(?P<text>.+)"),
 )
 _PATTERNS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _ORDERS)
 # A message without any of these orders nothing: looking for them takes microseconds.
 _SIGNS = ("goal", "value", "remember", "forget", "/save", "מטר", "יעד", "ערך", "ערכים", "זכ", "שכח")
-_EDGES = " \t\"'“”„«»`.,;:!–—-"
+# Around what is kept. A hyphen belongs to "-5" and "O-"; quotation marks belong to words within it.
+_BEFORE = re.compile(r"\A(?:[ \t.,;:!—]|[–-](?!\d))+")
+_BEHIND = re.compile(r"(?:[ \t.,;:!—]|(?<=\s)[–-]+)+\Z")
+_DECKED = re.compile(r"(?:[ *•]|(?<=\s)-+)+\Z")
+# In marks as a whole, of which the other may stand in another sentence; 27" is a size.
+_WORDS = r"[^\"“”„«»`]"
+_QUOTED = re.compile(
+    rf"\A(?:[\"“”„«`]((?:{_WORDS}|(?<=\w)\"(?=\w))+?)[\"“”»`]?"
+    rf"|({_WORDS}+)(?<!\d)[\"”»`]|'({_WORDS}+)')\Z"
+)
 
 
 def commands_of(message: str) -> tuple[Command, ...]:
@@ -251,7 +260,7 @@ def _found(said: str) -> Iterator[Command]:
 
 
 def _command(sentence: str) -> Command | None:
-    plain = sentence.rstrip(" .!?").strip(" -*•")
+    plain = _DECKED.sub("", sentence.rstrip(" .!?").lstrip(" -*•"))
     for kind, pattern in _PATTERNS:
         found = pattern.fullmatch(plain)
         if found is None:
@@ -261,12 +270,16 @@ def _command(sentence: str) -> Command | None:
         # "Could you remember that …?" asks for it; "remember that time …?" only asks.
         if sentence.endswith("?") and not _ASKED_KINDLY.match(sentence):
             return None
-        text = (found["text"] or "").strip(_EDGES)
+        text = _bare(_QUOTED.sub(r"\1\2\3", _bare(found["text"] or "")))
         if kind == "save_learning":
             return Command(kind, text[:LONGEST_TEXT])
         told = 1 < len(text) <= LONGEST_TEXT and not _VAGUE.fullmatch(text)
         return Command(kind, text) if told else None
     return None
+
+
+def _bare(text: str) -> str:
+    return _BEHIND.sub("", _BEFORE.sub("", text))
 
 
 def takes_back(message: str) -> bool:

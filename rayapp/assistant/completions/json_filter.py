@@ -27,6 +27,11 @@ class JsonFilter:
         self._word = ""
 
     @property
+    def in_string(self) -> bool:
+        """What comes next belongs to a text in it."""
+        return self._in_string
+
+    @property
     def whole(self) -> bool:
         """Its end has come."""
         return self._began and not self._stack

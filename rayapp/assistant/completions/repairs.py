@@ -6,7 +6,7 @@ or broken JSON, and lets all else through as it comes. The same filters mend a w
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rayapp.assistant.completions.calls import CallFilter
@@ -20,6 +20,8 @@ _TAGS = ("<think>", "</think>", "<thinking>", "</thinking>")
 # A sentence that may be a hijack is held until it ends, or has so many characters.
 MOST_HELD = 200
 _END = re.compile(r"[.!?\n]")
+# Parts of JSON, each of which ends where a text in it may begin or end.
+_TO_QUOTE = re.compile(r'[^"]*"|[^"]+')
 
 
 def held_from(text: str, literals: Sequence[str]) -> int:
@@ -171,7 +173,9 @@ class AnswerFilter:
 
     def feed(self, text: str) -> str:
         """What may be shown now."""
-        return self._shown(self._thinking.feed(self._marks.feed(text)))
+        if self._json is None:
+            return self._shown(self._thinking.feed(self._marks.feed(text)))
+        return "".join(self._of_json(part, self._json) for part in _TO_QUOTE.findall(text))
 
     def called(self) -> str:
         """What is still to be shown before a tool is called."""
@@ -183,6 +187,13 @@ class AnswerFilter:
         rest += self._safe(self._calls.end()) if self._calls else ""
         rest += self._hijack.end() if self._hijack else ""
         return rest + (self._json.end() if self._json else "")
+
+    def _of_json(self, part: str, json: JsonFilter) -> str:
+        """What looks like a tag or a mark within a text of JSON is data."""
+        if json.in_string:
+            self._marks.note(part)
+            return json.feed(part)
+        return json.feed(self._thinking.feed(self._marks.feed(part)))
 
     def _shown(self, text: str) -> str:
         if self._json is not None:
@@ -200,12 +211,16 @@ class AnswerStream:
         self._question, self._json_wanted, self._tools = question, json_wanted, tools
         self._choices: dict[int, AnswerFilter] = {}
         self._calls: dict[tuple[int, int], JsonFilter] = {}
+        # By choice and the number that was sent: id and name of the newest such call, its number.
+        self._places: dict[tuple[int, int], tuple[Any, Any, int]] = {}
         # By choice: calls that were sent, of those that it wrote into its text, and of all.
         self._written: Counter[int] = Counter()
         self._numbers: Counter[int] = Counter()
         self._finished: set[int] = set()
         self._last: dict[str, Any] = {}
         self.called = False
+        # The server said that it could not go on: what came is no answer.
+        self.failed = False
 
     @property
     def first(self) -> AnswerFilter:
@@ -215,6 +230,7 @@ class AnswerStream:
     def pass_on(self, chunk: dict[str, Any]) -> None:
         """Mend the chunk in place."""
         self._last = chunk
+        self.failed = self.failed or bool(chunk.get("error"))
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta")
             if not isinstance(delta, dict) and choice.get("finish_reason"):
@@ -233,7 +249,7 @@ class AnswerStream:
             for at in self._choices
             if at not in self._finished
         ]
-        if not rows or "error" in self._last:
+        if not rows or self.failed:
             return None
         chunk = {**self._last, "choices": rows}
         chunk.pop("usage", None)
@@ -272,13 +288,30 @@ class AnswerStream:
         return self._choices[index]
 
     def _argue(self, index: int, call: Any) -> None:
-        number = int(call.get("index") or 0) if isinstance(call, dict) else 0
-        self._numbers[index] = max(self._numbers[index], number + 1)
-        function = call.get("function") if isinstance(call, dict) else None
-        said = function.get("arguments") if isinstance(function, dict) else None
-        if isinstance(function, dict) and isinstance(said, str):
+        if not isinstance(call, dict):
+            return
+        given = call.get("function")
+        function: dict[str, Any] = given if isinstance(given, dict) else {}
+        number = call["index"] = self._number(index, call, function)
+        said = function.get("arguments")
+        if isinstance(said, str):
             mending = self._calls.setdefault((index, number), JsonFilter())
             function["arguments"] = mending.feed(said)
+
+    def _number(self, index: int, call: Mapping[str, Any], function: Mapping[str, Any]) -> int:
+        """Some servers give all calls one number, or none, and some send a name, and a new id, with
+        each part of one call: where that is whole, or of another name, a name begins another."""
+        sent, own = int(call.get("index") or 0), call.get("id")
+        name, said = function.get("name"), function.get("arguments")
+        known, before, number = self._places.get((index, sent), (None, None, -1))
+        told = self._calls.get((index, number))
+        whole = told is not None and told.whole
+        begins = whole and str(said or "").strip() if name == before else whole or own
+        if number < 0 or (name and begins and not (own and own == known)):
+            number = max(sent, self._numbers[index])
+            self._places[index, sent] = (own, name, number)
+        self._numbers[index] = max(self._numbers[index], number + 1)
+        return number
 
     def _read(self, index: int, held: AnswerFilter) -> list[dict[str, Any]]:
         """Calls that were read out of the text since the last chunk."""

@@ -12,7 +12,12 @@ from typing import Any
 
 import orjson
 
-from rayapp.assistant.conversations.rules import last_question, read_attribution, with_fields
+from rayapp.assistant.conversations.rules import (
+    last_question,
+    read_attribution,
+    with_fields,
+    with_roles,
+)
 from rayapp.inference.ports import Message
 from rayapp.text.normalize import without_forbidden
 
@@ -46,6 +51,11 @@ class Asked:
     def raw(self) -> list[dict[str, Any]]:
         """The messages as they were sent."""
         return list(self.body["messages"])
+
+    @property
+    def by_role(self) -> list[Mapping[str, Any]]:
+        """The same, each with the role that it counts as."""
+        return with_roles(self.messages, self.raw)
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -160,13 +170,17 @@ class MarkFilter:
 
     def feed(self, text: str) -> str:
         """What may be shown now."""
-        self._parts.append(text)
+        self.note(text)
         self._held += text
         found = _COMMENT.search(self._held) or _OPENING.search(self._held)
         begin = found.start() if found else len(self._held)
         end = max(len(self._held[:begin].rstrip()), begin - MOST_BLANKS)
         shown, self._held = self._held[:end], self._held[end:]
         return shown
+
+    def note(self, text: str) -> None:
+        """Of what is shown as it is."""
+        self._parts.append(text)
 
     def end(self) -> str:
         """What was held and is no mark."""

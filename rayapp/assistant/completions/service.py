@@ -28,6 +28,7 @@ from rayapp.inference.ports import Message, UsageRow
 from rayapp.learning.records import Recorder
 from rayapp.memory.scope import WriteScope
 from rayapp.text.language import detect_language
+from rayapp.text.normalize import without_forbidden
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ class CompletionsService:
                 allowed = gating.allowed if gating.reduced and not answering else None
         self.runtime.metrics.count("chats", memory=memory)
         depth = self.runtime.settings.models.chain_depth
-        if depth and tool_rounds(asked.raw) >= depth:
+        if depth and tool_rounds(asked.by_role) >= depth:
             allowed = ()
         body = rules.forwarded(asked, told, model=model, allowed=allowed)
         side = side_of(detect_language(asked.asks))
@@ -137,7 +138,8 @@ class CompletionsService:
             if (rest := passing.end()) is not None:
                 yield rest
             said = passing.first.said
-            whole = Message("assistant", said) if said.strip() and not passing.called else None
+            broken = passing.called or passing.failed
+            whole = Message("assistant", said) if said.strip() and not broken else None
             await self._keep(scope, begun, self._own(whole, passing.first.hijacked), recorder)
         finally:
             # What was made is paid, though its reader left before the end, or it broke off.
@@ -171,7 +173,8 @@ class CompletionsService:
         asked = begun.asked
         if said is None or asked.question is None:
             return
-        messages = (*asked.messages, said)
+        answer = replace(said, content=without_forbidden(said.content))
+        messages = (*asked.messages, answer)
         try:
             request = _request(asked, messages, recorder)
             await self.hooks.keep(scope, replace(request, model=str(begun.body["model"])))
@@ -199,7 +202,7 @@ def _request(asked: Asked, messages: tuple[Message, ...], recorder: Recorder) ->
         messages=messages,
         limit=LIMIT,
         tools=asked.tools,
-        tools_called=tuple(tools_called(asked.raw)),
-        tool_rounds=tool_rounds(asked.raw),
+        tools_called=tuple(tools_called(asked.by_role)),
+        tool_rounds=tool_rounds(asked.by_role),
         recorder=recorder,
     )

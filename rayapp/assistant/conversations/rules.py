@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Any
 
 from rayapp.assistant.tools.rules.definitions import own_name
@@ -358,6 +358,9 @@ def finished_turn(messages: Sequence[Message], tools_called: Sequence[str]) -> T
     at = last_question(messages)
     if at is None or messages[-1].role != "assistant":
         return None
+    since = [one.role for one in messages[at + 1 :] if one.role != "system"]
+    if ("assistant", "user") in pairwise(since):
+        return None  # what is answered is a picture without a word
     said = (one.content for one in messages[at + 1 :] if one.role == "assistant")
     answer = "\n".join(part for one in said if (part := cleaned(one, "assistant")))
     question = cleaned(messages[at].content, "user")
@@ -438,6 +441,13 @@ def with_fields(
 
 def _plain(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": message.content}
+
+
+def with_roles(
+    messages: Sequence[Message], raw: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """As they were sent, but for the role, for which programs have several names."""
+    return [{**sent, "role": one.role} for one, sent in zip(messages, raw, strict=True)]
 
 
 def tools_called(raw: Sequence[Mapping[str, Any]]) -> list[str]:

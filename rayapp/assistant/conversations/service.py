@@ -347,18 +347,21 @@ class HooksService:
 
     async def _take_back(self, scope: WriteScope, before: ports.KeptTurn, turn: rules.Turn) -> None:
         """What the turn taught before it was answered anew, or asked anew: outcomes of its answer,
-        what was read out of it, what its question said of the answer before it, and a title that
-        was made of it."""
+        what was read out of it, what its question said of the answer before it, and what a model
+        said of the conversation; a title that was made of it too."""
         name = before.conversation_id
         messages = [before.message_id]
         judged: tuple[ports.KeptTurn, ...] = ()
+        title = None
         if before.question != turn.question:
             place = (before.at, before.message_id)
             judged = tuple(await self.conversations.turns(scope.own, name, limit=1, before=place))
             messages += [one.message_id for one in judged]
             titled = await self.conversations.get(scope.own, name)
-            if titled is not None and titled.title == first_words(before.question):
-                await self.conversations.name(scope, name, first_words(turn.question), "words")
+            if not judged or (titled and titled.title == first_words(before.question)):
+                title = first_words(turn.question)
+        if title is not None or await self._summed(scope.own, before):
+            await self.conversations.untell(scope, name, title)
         detected = [
             outcome_key(scope.user_id, name, message, about)
             for message in messages
@@ -377,6 +380,16 @@ class HooksService:
         )
         await self.unlearning.outcomes(scope, taught)
         await self.unlearning.turn(scope, name, before.message_id)
+
+    async def _summed(self, scope: ReadScope, turn: ports.KeptTurn) -> bool:
+        """Whether the bullets of its conversation may tell of it; those after them are not many."""
+        name = turn.conversation_id
+        row = await self.conversations.get(scope, name)
+        if row is None or not row.summed:
+            return False
+        after = row.exchanges - row.summed
+        later = await self.conversations.turns(scope, name, limit=after) if after > 0 else ()
+        return all(one.message_id != turn.message_id for one in later)
 
     def _memory(
         self,

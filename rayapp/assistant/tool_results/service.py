@@ -26,6 +26,7 @@ from rayapp.memory.rules.creation import MAX_TAGS
 from rayapp.memory.scope import ItemFilter, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import Tier
+from rayapp.text.normalize import content_hash
 from rayapp.text.redaction import redact
 
 log = logging.getLogger(__name__)
@@ -100,7 +101,8 @@ class ToolResultService:
                 item = await self.memories.restore(scope, memory_id)
                 await self._join(scope, item, new)
             memory_id = item.memory_id
-            await self.store.mention(scope, memory_id, self.runtime.clock.now())
+            also = _said_in(item, new)
+            await self.store.mention(scope, memory_id, self.runtime.clock.now(), also)
         except DuplicateMemory as error:
             memory_id = str(error.details.get("memory_id") or memory_id)
         except (Conflict, NotFound):
@@ -177,6 +179,14 @@ class ToolResultService:
                 await self.memories.edit(scope, memory_id, edit)
         except RayappError as error:
             log.info("a tool result has no summary: %s", error.code)
+
+
+def _said_in(item: MemoryItem, new: NewMemory) -> str | None:
+    """The other conversation that said this; None: it is the same one, or it asked with words of
+    its own, and those of the first one go with it."""
+    name = new.source.conversation_id
+    same = content_hash(new.text) == item.content_hash
+    return (name or "") if same and name != item.source.conversation_id else None
 
 
 def _put_away(item: MemoryItem) -> bool:

@@ -1,6 +1,7 @@
 """Chat models behind any endpoint that speaks the completions protocol of OpenAI."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -23,6 +24,7 @@ LONGEST_WAIT_S = 120.0
 # An answer to a chat program: a long text, and sounds or pictures beside it.
 ANSWER_BYTES = 16 << 20
 ADDRESS = "models.base_url"
+_LINE_END = re.compile(rb"[\r\n]")
 OTHER_SHAPE = f"The language model's reply has another shape: check {ADDRESS}."
 
 
@@ -126,7 +128,7 @@ class ChatEndpoint:
     async def stream(self, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """The chunks of an answer as they come. Raises as `JsonServer.post`."""
         async with self._server.opened("POST", PATH, body | {"stream": True}) as response:
-            yield _chunks(response.aiter_lines())
+            yield _chunks(_lines(response.aiter_bytes()))
 
     async def models(self) -> list[dict[str, Any]]:
         """What the endpoint offers. Raises as `JsonServer.post`."""
@@ -136,6 +138,18 @@ class ChatEndpoint:
 
     async def close(self) -> None:
         await self._server.close()
+
+
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """As lines of events end: JSON may hold other ends of lines as they are (U+2028)."""
+    held = bytearray()
+    async for piece in pieces:
+        for number, part in enumerate(_LINE_END.split(piece)):
+            if number:
+                yield held.decode(errors="replace")
+                held = bytearray()
+            held += part
+    yield held.decode(errors="replace")
 
 
 async def _chunks(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Embedding and reranking over a model server: one table of errors, replies of bounded size."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -97,7 +98,7 @@ class JsonServer:
             async with self._client.stream(
                 method,
                 self._url + path,
-                content=orjson.dumps(body) if body is not None else None,
+                content=_written(body) if body is not None else None,
                 headers={"Content-Type": "application/json"} if body is not None else {},
             ) as response:
                 await self._check(response, path)
@@ -170,6 +171,14 @@ class JsonServer:
                     f"The model server's reply is above {max_bytes} bytes: check {self._form}."
                 )
         return bytes(raw)
+
+
+def _written(body: dict[str, Any]) -> bytes:
+    """As JSON. Half an emoji, where a program cut a text, has no form in UTF-8: it becomes "?"."""
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
 
 def _retry_after_s(response: httpx.Response) -> float | None:

@@ -140,6 +140,13 @@ class MongoConversationStore:
         told = {"bullets": list(bullets), "summed": summed}
         return await updated(self._rows, where, {"$set": told})
 
+    async def untell(self, scope: WriteScope, conversation_id: str, title: str | None) -> None:
+        where = {**_one(scope, conversation_id), **KEPT}
+        await updated(self._rows, where, {"$unset": {"bullets": "", "summed": ""}})
+        if title is not None:
+            named = {"title": title, "titled_by": "words"}
+            await updated(self._rows, {**where, "titled_by": {"$ne": "person"}}, {"$set": named})
+
     async def activate(self, scope: WriteScope, conversation_id: str | None, at: datetime) -> None:
         if conversation_id is None:
             active = {**own(scope), "active_at": {"$type": "date"}}

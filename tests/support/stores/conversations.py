@@ -122,6 +122,15 @@ class InMemoryConversationStore:
         self._rows[row.user_id, conversation_id] = changed
         return True
 
+    async def untell(self, scope: WriteScope, conversation_id: str, title: str | None) -> None:
+        row = self._rows.get((checked_user(scope.user_id), conversation_id))
+        if row is None:
+            return
+        row = replace(row, bullets=(), summed=0)
+        if title is not None and row.titled_by != "person":
+            row = replace(row, title=title, titled_by="words")
+        self._rows[row.user_id, conversation_id] = row
+
     async def activate(self, scope: WriteScope, conversation_id: str | None, at: datetime) -> None:
         user_id = checked_user(scope.user_id)
         row = self._rows.get((user_id, conversation_id)) if conversation_id else None

@@ -28,7 +28,7 @@ from tests.support.builders import an_item
 from tests.support.chat_server import ChatServer, Reply, chat_server
 from tests.support.harness import Harness
 from tests.support.socket_server import listening
-from tests.unit.api.serving import settings_with
+from tests.unit.api.serving import json_bytes, settings_with
 
 ADMIN = ReadScope("admin")
 KNOWN = "Dana lives in Haifa near the port; דנה גרה בחיפה ליד הנמל"
@@ -342,6 +342,98 @@ async def test_what_a_terminal_said_goes_through() -> None:
         assert "\x1b[31m" in chat.prompt
         (turn,) = await chat.turns()
         assert "\x1b" not in turn
+
+
+async def test_a_text_that_was_cut_within_an_emoji_reaches_the_model() -> None:
+    async with chat_of(replies.in_turn(replies.good(SAID))) as chat:
+        call = {"name": "weather", "arguments": '{"city": "Haifa \ud83d"}'}
+        asked: list[Any] = [
+            {"role": "user", "content": f"{ASKED} \ud83d"},
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": call}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "sunny \ud83d"},
+        ]
+        # The client in Python would refuse to write it.
+        body = json.dumps({"messages": asked, "user": "c-1"}).encode()
+        async with httpx.AsyncClient(base_url=str(chat.client.base_url)) as plain:
+            answer = await json_bytes(plain, "POST", "chat/completions", body)
+        assert answer.json()["choices"][0]["message"]["content"] == SAID
+        sent = chat.server.requests[-1].body["messages"]
+        assert [one["content"] for one in sent[1:]] == [f"{ASKED} ?", None, "sunny ?"]
+        (turn,) = await chat.turns()
+        assert ASKED in turn
+
+
+async def test_other_ends_of_lines_stand_in_a_stream_as_they_are() -> None:
+    said = "One\u2028two\u2029three\x85four: " + SAID
+    async with chat_of(replies.in_turn(replies.streamed(said[:9], said[9:]))) as chat:
+        stream = await chat.ask(ASKED, stream=True)
+        shown = "".join([one.choices[0].delta.content or "" async for one in stream])
+        assert shown == said
+        assert len(await chat.turns()) == 1
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+async def test_a_stream_may_end_its_lines_as_it_likes(end: bytes) -> None:
+    reply = replies.streamed(SAID[:9], SAID[9:])
+    body = b": alive%s%s" % (end, end) + reply.body.replace(b"\n", end)
+    async with chat_of(replies.in_turn(replace(reply, body=body))) as chat:
+        stream = await chat.ask(ASKED, stream=True)
+        assert "".join([one.choices[0].delta.content or "" async for one in stream]) == SAID
+
+
+async def test_calls_of_the_turn_before_are_not_of_this_one() -> None:
+    async with chat_of(replies.in_turn(replies.good(SAID)), chain_depth=1) as chat:
+        call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        asked: list[Any] = [
+            {"role": "human", "content": "How is the weather?"},
+            {"role": "ai", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+            {"role": "assistant", "content": "Sunny.", "tool_calls": [call]},
+            {"role": "human", "content": ASKED},
+        ]
+        await chat.client.chat.completions.create(model="m", messages=asked, tools=[WEATHER])
+        assert chat.server.requests[-1].body["tools"] == [WEATHER]
+
+
+async def test_the_answer_to_a_picture_alone_is_not_that_to_the_question_before() -> None:
+    cat = "A cat that sits on a large red carpet in the sun, and sleeps."
+    async with chat_of(replies.in_turn(replies.good(SAID), replies.good(cat))) as chat:
+        asked: list[Any] = [{"role": "user", "content": ASKED}]
+        create = chat.client.chat.completions.create
+        await create(model="m", user="c-1", messages=asked)
+        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+        asked += [{"role": "assistant", "content": SAID}, {"role": "user", "content": [picture]}]
+        await create(model="m", user="c-1", messages=asked)
+        assert chat.server.requests[-1].body["messages"][-1] == asked[-1]
+        page = await chat.world.services.conversations.messages(ADMIN, "c-1", limit=20)
+        assert [(one.question, one.answer) for one in page.turns] == [(ASKED, SAID)]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_with_codes_of_a_terminal_is_kept_without_them(*, stream: bool) -> None:
+    said = f"It prints \x1b[31mred\x1b[0m. {SAID}"
+    reply = replies.streamed(said) if stream else replies.good(said)
+    async with chat_of(replies.in_turn(reply)) as chat:
+        found = await chat.ask(ASKED, stream=stream)
+        if stream:
+            shown = "".join([one.choices[0].delta.content or "" async for one in found])
+        else:
+            shown = found.choices[0].message.content
+        assert shown == said
+        (turn,) = await chat.turns()
+        assert "It prints [31mred[0m." in turn
+
+
+async def test_an_answer_that_the_server_gives_up_is_not_kept() -> None:
+    begun = replies.streamed(f"{SAID} And then she").body.partition(b"data: [DONE]")[0]
+    gave_up = replies.shape({"error": {"message": "out of memory", "code": 500}}).body
+    reply = replace(replies.streamed(), body=begun + b"data: %s\n\n" % gave_up)
+    async with chat_of(replies.in_turn(reply)) as chat:
+        asked = {"messages": [{"role": "user", "content": ASKED}], "stream": True}
+        async with httpx.AsyncClient(base_url=str(chat.client.base_url)) as plain:
+            answer = await plain.post("chat/completions", json=asked)
+        assert "out of memory" in answer.text
+        assert await chat.turns() == []
 
 
 async def test_models_are_those_of_the_endpoint() -> None:

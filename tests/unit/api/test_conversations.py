@@ -543,6 +543,38 @@ async def test_a_title_follows_the_question_that_it_was_made_of(
         assert row["title"] == (named or "Where does Noa live?")
 
 
+async def test_what_a_model_said_of_other_words_goes_with_them(world: Harness) -> None:
+    me, store = WriteScope("admin"), world.conversations
+    async with client_of(world.services) as api:
+        await said(api, "c-1", "m-1", "Where does Dana live?")
+        await said(api, "c-1", "m-2", "And where did she live before that?")
+        await store.name(me, "c-1", "Where Dana lives", "model")
+        await store.sum_up(me, "c-1", ["Dana moved to Haifa"], 2)
+        await said(api, "c-1", "m-2", "And what does she eat?")
+        row = await store.get(me.own, "c-1")
+        assert row is not None
+        assert (row.title, row.bullets) == ("Where Dana lives", ())
+        await said(api, "c-1", "m-1", "Where does Noa live?")
+        row = await store.get(me.own, "c-1")
+        assert row is not None
+        assert (row.title, row.titled_by) == ("Where does Noa live?", "words")
+
+
+async def test_what_a_model_said_of_earlier_turns_stays_when_a_later_one_changes(
+    world: Harness,
+) -> None:
+    me, store = WriteScope("admin"), world.conversations
+    async with client_of(world.services) as api:
+        for number in range(3):
+            await said(api, "c-1", f"m-{number}", f"Where did Dana live {number} years ago?")
+        await store.sum_up(me, "c-1", ["Dana moved to Haifa"], 2)
+        for changed, left in (("m-2", ("Dana moved to Haifa",)), ("m-1", ())):
+            await said(api, "c-1", changed, answer="She moved to Eilat in May, near the sea.")
+            row = await store.get(me.own, "c-1")
+            assert row is not None
+            assert row.bullets == left
+
+
 async def test_an_edited_message_takes_no_memory_of_elsewhere_with_what_it_had_taught(
     world: Harness,
 ) -> None:

@@ -332,6 +332,21 @@ class TestKeepingATurn:
             "exchange", "tool_assisted", "tool:calculator", "tool:web_search",
         }  # fmt: skip
 
+    @pytest.mark.parametrize(("user", "assistant"), [("human", "ai"), ("USER", "model")])
+    async def test_calls_of_the_turn_before_are_not_of_this_one(
+        self, world: Harness, api: httpx.AsyncClient, user: str, assistant: str
+    ) -> None:
+        calls = [{"function": {"name": "web_search"}}]
+        messages = [
+            {"role": user, "content": "What is new in Haifa?"},
+            {"role": assistant, "content": "I looked.", "tool_calls": calls},
+            {"role": user, "content": QUESTION},
+            {"role": assistant, "content": ANSWER},
+        ]
+        await posted(api, EXCHANGE, {**FINISHED, "messages": messages})
+        (item,) = await kept_turns(world)
+        assert item.tags == ("exchange",)
+
     async def test_a_very_long_turn_is_cut_and_says_so(
         self, world: Harness, api: httpx.AsyncClient
     ) -> None:

@@ -179,10 +179,81 @@ def test_a_call_that_breaks_off_has_whole_arguments_and_ends_the_thought() -> No
     assert passing.called
 
 
+@pytest.mark.parametrize("place", [{}, {"index": 0}])
+def test_calls_that_share_a_number_are_each_whole(place: dict[str, Any]) -> None:
+    """As some servers stream them; others send a new id with each part of one call."""
+    passing = AnswerStream("weather?", json_wanted=False)
+    sent = [
+        {"id": "a", **place, "function": {"name": "weather", "arguments": '{"city": '}},
+        {"id": "x", **place, "function": {"name": None, "arguments": '"Haifa"}'}},
+        {"id": "b", **place, "function": {"name": "weather", "arguments": '{"city": "אילת"}'}},
+    ]
+    for one in sent:
+        passing.pass_on(chunk(tool_calls=[one]))
+    passing.pass_on(chunk(finish="tool_calls"))
+    assert [one["index"] for one in sent] == [0, 0, 1]
+    said = [one["function"]["arguments"] for one in sent]
+    assert json.loads(said[0] + said[1]) == {"city": "Haifa"}
+    assert json.loads(said[2]) == {"city": "אילת"}
+
+
+def test_a_call_whose_parts_all_have_a_name_and_an_id_of_their_own_is_one() -> None:
+    """As vLLM streams a function that `tool_choice` names."""
+    passing = AnswerStream("weather?", json_wanted=False)
+    parts = ["", *'{"city": "Haifa"}', "", "\n"]
+    sent = [
+        {"id": f"q-{at}", "index": 0, "function": {"name": "weather", "arguments": part}}
+        for at, part in enumerate(parts)
+    ]
+    for one in sent:
+        passing.pass_on(chunk(tool_calls=[one]))
+    assert {one["index"] for one in sent} == {0}
+    said = "".join(one["function"]["arguments"] for one in sent)
+    assert json.loads(said) == {"city": "Haifa"}
+
+
+@pytest.mark.parametrize("own", [{}, {"id": ""}])
+def test_calls_without_ids_are_told_apart_where_each_is_whole(own: dict[str, Any]) -> None:
+    passing = AnswerStream("weather?", json_wanted=False)
+    sent = [
+        {**own, "index": 0, "function": {"name": "weather", "arguments": said}}
+        for said in ('{"city": "Haifa"}', '{"city": "אילת"}')
+    ]
+    passing.pass_on(chunk(tool_calls=sent))
+    assert [one["index"] for one in sent] == [0, 1]
+    assert json.loads(sent[1]["function"]["arguments"]) == {"city": "אילת"}
+
+
+def test_a_call_of_another_kind_is_one_too() -> None:
+    passing = AnswerStream("weather?", json_wanted=False)
+    passing.pass_on(chunk(tool_calls=[{"id": "a", "custom": {"name": "shell", "input": "ls"}}]))
+    end = passing.end()
+    assert end is not None
+    assert end["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_a_server_that_names_an_error_has_failed() -> None:
+    passing = AnswerStream("weather?", json_wanted=False)
+    passing.pass_on({**chunk(content="Sunny."), "error": None})
+    assert not passing.failed
+    passing.pass_on({"error": {"message": "out of memory"}})
+    passing.pass_on({"choices": [], "usage": {"prompt_tokens": 1}})
+    assert passing.failed
+    assert passing.end() is None
+
+
 def test_json_is_shown_without_thoughts_marks_and_fences() -> None:
     text = '<think>{"no": 1}</think>```json\n{"a": [1, 2\n```\n<!-- MEM: 1👍 -->'
     held = AnswerFilter("as JSON", json_wanted=True)
     assert json.loads(fed(held, text)) == {"a": [1, 2]}
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_tags_and_marks_within_json_are_data(size: int) -> None:
+    text = '{"a": "<think> and </think>", "b": ["<!-- MEM: 1👍 -->", "<thinking>"], "c": 1}'
+    held = AnswerFilter("as JSON", json_wanted=True)
+    assert fed(held, f"<think>{{no}}</think>{text}<!-- MEM: 1👍 -->", size) == text
+    assert held.said.endswith(f"{text}<!-- MEM: 1👍 -->")
 
 
 CALL = '{"tool_calls": [{"name": "weather", "arguments": {"city": "Haifa"}}]}'

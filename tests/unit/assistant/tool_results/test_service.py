@@ -95,6 +95,20 @@ async def test_an_equal_answer_is_one_memory_that_knows_both_conversations(world
     assert (same.status, stored.quality.mentioned_count, stored.version) == ("duplicate", 3, 2)
 
 
+@pytest.mark.parametrize(("query", "stays"), [("", True), ("רכבת", False)])
+async def test_a_result_of_two_conversations_stays_with_the_one_that_is_left(
+    world: Harness, query: str, stays: bool
+) -> None:
+    """Unless its label says what was asked in the one that goes."""
+    first = await one(world, saying(1, query=query))
+    await one(world, saying(1, conversation_id="conv-2"))
+    await world.services.conversations.erase(DANA, "conv-1")
+    found = await world.items.get(DANA.own, first.memory_id)
+    assert (found is not None) == stays
+    await world.services.conversations.erase(DANA, "conv-2")
+    assert await world.items.get(DANA.own, first.memory_id) is None
+
+
 async def test_users_do_not_share_results(world: Harness) -> None:
     hers = await one(world, saying(1))
     other = await one(world, saying(1), NOA)

@@ -62,10 +62,25 @@ class TestFindingATurn:
             said(("user", QUESTION), ("assistant", "<think>only a thought</think>")),
             said(("user", QUESTION), ("assistant", "<!-- MEM: 1👍 -->")),
             said(("user", QUESTION), ("assistant", ANSWER), ("tool", "late")),
+            said(("user", QUESTION), ("assistant", ANSWER), ("user", ""), ("assistant", "A cat.")),
+            (
+                *said(("user", QUESTION), ("assistant", ANSWER), ("system", "It is noon.")),
+                *said(("user", ""), ("assistant", "A cat.")),
+            ),
         ],
     )
     def test_otherwise_there_is_none(self, messages: tuple[Message, ...]) -> None:
         assert finished_turn(messages, []) is None
+
+    @pytest.mark.parametrize(
+        "between",
+        [said(("user", "")), said(("assistant", "I look."), ("tool", "see below"), ("user", ""))],
+    )
+    def test_a_picture_may_belong_to_the_question(self, between: tuple[Message, ...]) -> None:
+        messages = (*said(("user", QUESTION)), *between, *said(("assistant", ANSWER)))
+        found = finished_turn(messages, [])
+        assert found is not None
+        assert found.question == QUESTION
 
     def test_the_last_question_has_text(self) -> None:
         assert last_question(said(("user", "a"), ("assistant", "b"), ("user", " "))) == 0
