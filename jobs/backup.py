@@ -38,6 +38,7 @@ from rayapp.portability.ports import KeptArchive
 from rayapp.storage.backup_files import open_backups
 from rayapp.storage.mongo.backup import MongoBackups
 from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.jobs import MongoJobStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 
 DOES = ("create", "list", "verify", "restore", "cleanup", "keygen")
@@ -135,7 +136,7 @@ async def _do(options: argparse.Namespace, settings: Settings, service: BackupSe
     if options.replace not in (None, CONFIRM):
         raise InvalidInput(f"--replace removes everything there is; type {CONFIRM} after it.")
     back = await service.restore(name, replace=options.replace == CONFIRM)
-    waiting = await _index_anew(settings)
+    waiting = await _mark_restored(settings)
     said = f"{name}: {back.rows:,} rows are back, {waiting:,} memories wait for the index"
     said += _left_out(back)
     # Its replicas hold users as they were, and no note tells them.
@@ -167,9 +168,11 @@ def _newest(service: BackupService) -> str:
     return kept[0].name
 
 
-async def _index_anew(settings: Settings) -> int:
+async def _mark_restored(settings: Settings) -> int:
+    """How many memories wait for the index."""
     database = MongoDatabase(settings.mongo)
     try:
+        await MongoJobStore(database).mark_restored()
         return await MongoMemoryStore(database).mark_restored()
     finally:
         await database.close()

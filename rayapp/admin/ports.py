@@ -384,8 +384,8 @@ class IntegrityCheck:
 class HoldStore(Protocol):
     """`legal_holds`: one row per user that is held."""
 
-    async def place(self, hold: LegalHold) -> LegalHold:
-        """The hold of the user: an earlier one stays."""
+    async def place(self, hold: LegalHold) -> bool:
+        """False: the user is held already, and that hold stays."""
 
     async def release(self, user_id: str) -> bool:
         """False: there was none."""

@@ -38,10 +38,9 @@ class LegalHolds:
         """A repeat answers the hold that is there."""
         now = self._runtime.clock.now()
         hold = ports.LegalHold(user_id=user_id, reason=reason, placed_by=by, at=now)
-        kept = await self._store.place(hold)
-        if kept == hold:
+        if await self._store.place(hold):
             await self._note(HELD, user_id, by)
-        return kept
+        return await self._store.get(user_id) or hold
 
     async def release(self, user_id: str, by: str) -> None:
         """Raises NotFound."""

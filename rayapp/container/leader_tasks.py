@@ -21,6 +21,7 @@ from rayapp.memory.ports import EventStore
 from rayapp.memory.scope import ReadScope
 from rayapp.portability.backup import BackupService
 from rayapp.portability.encryption import BackupKeys
+from rayapp.portability.sealing import KeysWritten
 from rayapp.storage.backup_files import open_backups
 from rayapp.storage.mongo.backup import MongoBackups
 
@@ -169,7 +170,7 @@ def backup_tasks(settings: Settings, clock: Clock, disk: DiskSpace) -> list[Peri
 
 def user_keys_tasks(settings: Settings, clock: Clock) -> list[PeriodicTask]:
     """The file with the keys of users follows erasures, if backups are sealed."""
-    written: frozenset[bytes] | None = None
+    written: KeysWritten | None = None
 
     async def run() -> bool:
         nonlocal written

@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -49,13 +49,14 @@ class BackupKeys:
         ends = os.pipe()
         reading, writing = os.fdopen(ends[0], "rb"), os.fdopen(ends[1], "wb")
         failed: list[BaseException] = []
+        noted = _Noted(target)
 
         def encrypt() -> None:
             try:
                 with reading:
-                    pyrage.encrypt_io(reading, target, self._recipients)
+                    pyrage.encrypt_io(reading, noted, self._recipients)
             except BaseException as error:  # noqa: BLE001 - raised again below
-                failed.append(error)
+                failed.append(noted.raised or error)
 
         thread = threading.Thread(target=encrypt, name="backup-encryption")
         thread.start()
@@ -63,6 +64,7 @@ class BackupKeys:
             with writing:
                 yield writing
         except BrokenPipeError:
+            thread.join()  # the pipe is closed before it is known why
             if not failed:
                 raise
         finally:
@@ -71,23 +73,59 @@ class BackupKeys:
             raise failed[0]
 
     def opened(self, source: IO[bytes], name: str) -> IO[bytes]:
-        """All of it, decrypted, in a file without a name. Raises BadArchive."""
+        """All of it, decrypted, in a file without a name. Raises BadArchive; OSError: there is no
+        room for it, or `source` cannot be read."""
         if not self._identities:
             raise BadArchive(
                 f"{name} is encrypted: name the file with its secret key "
                 "(backup.key_file); without that key nobody can read it."
             )
         plain = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        read, noted = _Noted(source), _Noted(plain)
         try:
-            pyrage.decrypt_io(source, plain, self._identities)
+            pyrage.decrypt_io(read, noted, self._identities)
+            noted.flush()
         except (pyrage.DecryptError, OSError):
-            plain.close()
+            with suppress(OSError):  # of the same full disk
+                plain.close()
+            if (full := noted.raised) is not None:
+                raise OSError(full.errno, full.strerror, tempfile.gettempdir()) from None
+            if read.raised is not None:
+                raise read.raised from None
             raise BadArchive(
                 f"{name} is encrypted for another key than that of {self._file}, or is "
                 "broken; name the right key, or use another backup."
             ) from None
         plain.seek(0)
         return plain
+
+
+class _Noted:
+    """A file that keeps what it raised: pyrage raises an error of its own instead."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.raised: OSError | None = None
+
+    def read(self, size: int = -1) -> bytes:
+        with self._noting():
+            return self._file.read(size)
+
+    def write(self, data: bytes) -> int:
+        with self._noting():
+            return self._file.write(data)
+
+    def flush(self) -> None:
+        with self._noting():
+            self._file.flush()
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.raised = error
+            raise
 
 
 def _identities(path: Path) -> list[pyrage.x25519.Identity]:

@@ -1,6 +1,7 @@
 """Archives that are kept on disk, by user."""
 
 import asyncio
+import errno
 import hashlib
 import os
 import re
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Protocol
 
-from rayapp.core.errors import NotFound
+from rayapp.core.errors import NotFound, StoreFull
 from rayapp.core.ids import org_of, user_of
 from rayapp.portability.ports import KeptArchive
 from rayapp.portability.rules.kinds import Format
@@ -23,6 +24,7 @@ UNFINISHED = ".part"
 # One that nobody wrote to for so long was left by a death, seconds: no export lasts longer.
 ABANDONED_S = 3600.0
 USERS, TENANTS = "users", "tenants"
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def file_name(at: datetime, format: Format) -> str:
@@ -52,20 +54,21 @@ class ArchiveFiles:
         self._folder = folder
 
     async def keep(self, user_id: str, name: str, chunks: AsyncIterator[bytes]) -> KeptArchive:
-        """Write one whole; what a death leaves is no archive, and goes with a later one."""
+        """Write one whole; what a death leaves is no archive, and goes with a later one.
+
+        Raises StoreFull.
+        """
         folder = self._of(user_id)
-        unfinished = folder / (name + UNFINISHED)
-        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-        await asyncio.to_thread(_remove_abandoned, folder)
         try:
-            with await asyncio.to_thread(private_file, unfinished) as file:
-                async for chunk in chunks:
-                    await asyncio.to_thread(file.write, chunk)
-                await asyncio.to_thread(synced, file)
-            await asyncio.to_thread(os.replace, unfinished, folder / name)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
+            await _written(folder, name, chunks)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            # The folder may lie on another disk than the data, whose room is looked at before.
+            raise StoreFull(
+                "There is no room for the archive: free space where archives are kept "
+                "(backup.dir), then retry; nothing was changed."
+            ) from None
         return _kept(folder / name)
 
     async def kept(self, user_id: str) -> list[KeptArchive]:
@@ -124,8 +127,27 @@ class ArchiveFiles:
         folder = self._of(user_id)
         if not folder.is_dir():
             return []
-        found = [_kept(path) for path in folder.iterdir() if NAME.fullmatch(path.name)]
+        found = []
+        for path in folder.iterdir():
+            if NAME.fullmatch(path.name):
+                with suppress(FileNotFoundError):  # it went meanwhile
+                    found.append(_kept(path))
         return sorted(found, key=lambda one: one.name, reverse=True)
+
+
+async def _written(folder: Path, name: str, chunks: AsyncIterator[bytes]) -> None:
+    unfinished = folder / (name + UNFINISHED)
+    await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+    await asyncio.to_thread(_remove_abandoned, folder)
+    try:
+        with await asyncio.to_thread(private_file, unfinished) as file:
+            async for chunk in chunks:
+                await asyncio.to_thread(file.write, chunk)
+            await asyncio.to_thread(synced, file)
+        await asyncio.to_thread(os.replace, unfinished, folder / name)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def _remove_abandoned(folder: Path) -> None:

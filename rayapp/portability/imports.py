@@ -23,7 +23,7 @@ from rayapp.portability.ports import (
     UserArchive,
 )
 from rayapp.portability.rules.archive import BadArchive, Row, RowCheck, UserMapping, bad_row
-from rayapp.portability.rules.collections import EXPORTED, Collection
+from rayapp.portability.rules.collections import BY_NAME, EXPORTED, ITEMS, Collection
 from rayapp.portability.rules.kinds import Kind, Merge
 
 ReadRow = Callable[[Collection, bytes], Row]
@@ -72,7 +72,7 @@ class ImportService:
         await self._check(found, check, mapping)
         # The checks may have taken all of it: a call that writes nothing would go on for ever.
         until = max(until, self._clock.monotonic() + LEAST_SHARE * self._budget_s)
-        state, resumed = await self._state(scope, found, request)
+        state, resumed = await self._state(scope, found, (check, mapping), request)
         onto_nothing = not state.erased
         cleared, ended = await self._cleared(scope, found, state, request, until)
         report = ImportReport(counts={}, cleared=cleared, resumed=resumed, complete=ended)
@@ -101,14 +101,20 @@ class ImportService:
                 pass
 
     async def _state(
-        self, scope: WriteScope, found: Archive, request: ImportRequest
+        self,
+        scope: WriteScope,
+        found: Archive,
+        reading: tuple[RowCheck, UserMapping | None],
+        request: ImportRequest,
     ) -> tuple[ImportState, bool]:
         """Where to go on; whether an earlier import of this archive was cut short."""
         # Only of the last one: what it wrote another one may have replaced since.
         before = await self._archive.last_state(scope.own)
         same = before and (before.archive, before.merge) == (found.fingerprint, request.merge)
         if before and same and not before.done:
-            return before, True
+            written = before.lines.get(ITEMS, 0)
+            gone = written and await self._is_gone(scope, found, reading, written)
+            return replace(before, lines={}) if gone else before, True
         sizes = await self._archive.sizes(scope.own, RowsWanted())
         alone = not any(sizes[one.name].rows for one in found.collections() if one.name in LIVING)
         exact = found.manifest.exact and (alone or request.merge is Merge.REPLACE)
@@ -122,6 +128,28 @@ class ImportService:
             ),
             False,
         )
+
+    async def _is_gone(
+        self,
+        scope: WriteScope,
+        found: Archive,
+        reading: tuple[RowCheck, UserMapping | None],
+        written: int,
+    ) -> bool:
+        """Whether nothing is left of the first `written` memories: somebody cleared half an import
+        to begin anew. Who deleted some of them does not want those back."""
+        check, mapping = reading
+        memories, counting = BY_NAME[ITEMS], Putting(at=self._clock.now(), dry_run=True)
+        async with aclosing(_rows(found, memories, check.known, mapping)) as pages:
+            async for rows in pages:
+                there = rows[:written]
+                counts = await self._archive.put(scope, memories, there, counting)
+                if counts.added < len(there):
+                    return False
+                written -= len(there)
+                if not written:
+                    break
+        return True
 
     async def _cleared(
         self,

@@ -9,6 +9,7 @@ import os
 import struct
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Literal, Protocol
@@ -128,6 +129,21 @@ def _split(data: bytes) -> Iterator[bytes]:
         at += size
 
 
+@dataclass(frozen=True, slots=True)
+class KeysWritten:
+    """Ids of keys, and the files with them by name and bytes: one that another process wrote, with
+    a key that was erased since, has another length (encrypted, but once in some thousand times:
+    age adds a few bytes by chance)."""
+
+    ids: frozenset[bytes]
+    files: frozenset[tuple[str, int]]
+
+
+def _sizes(place: Files, file_ids: Collection[str]) -> frozenset[tuple[str, int]]:
+    names = {KEY_FILE.format(one) for one in file_ids}
+    return frozenset(one for one in place.listed() if one[0] in names)
+
+
 class UserKeys:
     """The keys of users, in the database and in their file.
 
@@ -155,23 +171,24 @@ class UserKeys:
             await self._store.drop([new.pop(user).key_id for user in gone])
         return file_id, keys | new
 
-    async def write(self, known: frozenset[bytes] | None = None) -> frozenset[bytes]:
-        """Write their files anew until they hold what the database holds; ids of the keys.
+    async def write(self, known: KeysWritten | None = None) -> KeysWritten:
+        """Write their files anew until they hold what the database holds.
 
         Args:
-            known: what the files held when this process wrote them last: then they are left.
+            known: what this process wrote last: while it stands there, the files are left.
         """
         if self._place is None:
-            return frozenset()
+            return KeysWritten(frozenset(), frozenset())
         # Looked at again after each time: another process may have written an older state over it.
         while True:
-            keys = await self._store.all()
+            keys, files = await self._store.all(), await self._store.files()
             ids = frozenset(one.key_id for one in keys)
-            if ids == known:
-                return ids
-            for file_id in await self._store.files():
+            found = KeysWritten(ids, await asyncio.to_thread(_sizes, self._place, files))
+            if found == known:
+                return found
+            for file_id in files:
                 await asyncio.to_thread(self._write, self._place, file_id, keys)
-            known = ids
+            known = KeysWritten(ids, await asyncio.to_thread(_sizes, self._place, files))
 
     async def find(self, file_id: str) -> tuple[list[UserKey], bool]:
         """All keys that this database has, if it writes the file; else those of the file; whether

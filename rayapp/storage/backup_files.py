@@ -32,7 +32,7 @@ class FolderBackups:
 
     def listed(self) -> list[tuple[str, int]]:
         found = self._folder.iterdir() if self._folder.is_dir() else ()
-        return [(path.name, path.stat().st_size) for path in found]
+        return [(path.name, size) for path in found if (size := _size_of(path)) is not None]
 
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
@@ -59,6 +59,14 @@ class FolderBackups:
             path.unlink(missing_ok=True)
 
 
+def _size_of(path: Path) -> int | None:
+    """None: it went meanwhile, or is a link to what is gone."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
 def _is_written(path: Path) -> bool:
     """A death gives the lock back."""
     try:
@@ -77,7 +85,9 @@ class UrlBackups:
     def __init__(self, url: str) -> None:
         self.where = url
         try:
-            self._fs, root = url_to_fs(url)
+            # Of its own: a file system has one transaction, and the keys of users are written
+            # within that of their backup, maybe to the same store.
+            self._fs, root = url_to_fs(url, skip_instance_cache=True)
         except (ImportError, ValueError) as error:
             raise ConfigError(
                 f"{url} cannot be opened ({error}): check the address, and install what it needs "

@@ -5,6 +5,7 @@ import secrets
 import shlex
 import zipfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +13,27 @@ import pytest
 from pymongo import MongoClient
 
 from jobs import backup as job
+from rayapp.bulk.model import Job, JobState, Plan, lease_of, shares_of
 from rayapp.container.bootstrap import Stores
 from rayapp.container.leader_tasks import user_keys_tasks
 from rayapp.core.errors import Conflict
 from rayapp.core.ids import WARM_UP_USER
 from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.model import BackupSettings, Settings
+from rayapp.portability import backup
 from rayapp.portability.backup import BackupManifest, BackupService
 from rayapp.portability.rules.archive import MANIFEST
 from rayapp.portability.sealing import KEY_FILE, LENGTH_BYTES, KeyList, open_rows
 from rayapp.storage.backup_files import FolderBackups
 from rayapp.storage.mongo.backup import WINDOW, WINDOW_S, MongoBackups
-from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.database import DURABLE, MongoDatabase
+from rayapp.storage.mongo.jobs import MongoJobStore, MongoLeaseStore
 from rayapp.storage.mongo.user_keys import MongoUserKeys
 from tests.support.archive_world import ArchiveWorld, ask, fill, on_stores, settings_in
 from tests.support.mongo_server import MongoServer
 
 pytestmark = pytest.mark.engine
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
@@ -74,6 +79,34 @@ async def test_a_backup_comes_back_as_it_was(
     assert await rows(database) == before
     await service.restore(made.name, replace=True)
     assert await rows(database) == before
+
+
+async def test_what_expired_since_is_no_difference(
+    service: BackupService, database: MongoDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server removes what is past its time while a backup of last month is checked."""
+    old = {"receipt_id": "r", "user_id": "dana", "expires_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    receipts = database.collection("receipts").with_options(write_concern=DURABLE)
+    await receipts.insert_one(old)
+    made, _ = await service.create()
+    load, admin = backup._load, database.client.admin
+
+    async def passes() -> int:
+        return int((await admin.command("serverStatus"))["metrics"]["ttl"]["passes"])
+
+    async def loaded(*how: Any) -> backup.Restored:
+        found = await load(*how)
+        await admin.command({"setParameter": 1, "ttlMonitorEnabled": True})
+        try:
+            ends = await passes() + 2
+            while await passes() < ends:  # noqa: ASYNC110 - the server does it
+                await asyncio.sleep(0.1)
+        finally:
+            await admin.command({"setParameter": 1, "ttlMonitorEnabled": False})
+        return found
+
+    monkeypatch.setattr(backup, "_load", loaded)
+    assert (await service.verify(made.name)).restored.rows == 1
 
 
 async def test_a_machine_without_users_is_empty_whatever_the_service_wrote(
@@ -126,10 +159,32 @@ async def test_the_index_follows_a_restore_into_the_past(
         assert await words() == {"edited": "he", "away": "en"}
     await service.restore(made.name, replace=True)
     settings = settings_in(tmp_path, mongo=mongo.settings().model_dump())
-    assert await job._index_anew(settings)
+    assert await job._mark_restored(settings)
     await world.work()
     assert await words() == before
     assert (await world.stores.items.backlog()).pending == 0
+
+
+async def test_a_job_of_a_backup_is_driven_under_the_leases_of_the_new_machine(
+    service: BackupService, database: MongoDatabase, mongo: MongoServer, tmp_path: Path
+) -> None:
+    """They count from 1. An old job with a later fence could not be taken, and whoever follows
+    the driver of a new one would be told the result of the old one."""
+    jobs, leases = MongoJobStore(database), MongoLeaseStore(database)
+    for job_id, fence in (("old", 56), ("lost", 57)):
+        await jobs.create(Job(job_id=job_id, kind="k", params={}, created_at=NOW))
+        await jobs.take(job_id, fence, submission_id=None)
+    await jobs.planned("lost", 57, Plan(partitions=shares_of([{}]), total=1))
+    await jobs.end("old", 56, JobState.COMPLETED, report={})
+    made, _ = await service.create()
+    await database.collection("leases").delete_many({})
+    await service.restore(made.name, replace=True)
+    await job._mark_restored(settings_in(tmp_path, mongo=mongo.settings().model_dump()))
+    lease = await leases.acquire(lease_of("k"), "driver", 10.0)
+    assert lease is not None
+    taken = await jobs.take("lost", lease.fence, submission_id=None)
+    assert taken == max(await jobs.recent("k", 9), key=lambda one: one.fence)
+    assert [row.fence for row in await jobs.partitions("lost")] == [lease.fence]
 
 
 async def test_a_moment_that_the_server_keeps_no_more_says_what_to_raise(

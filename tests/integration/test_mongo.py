@@ -10,16 +10,21 @@ from typing import Any
 
 import pytest
 
+from rayapp.admin.retention import LegalHolds
+from rayapp.container.bootstrap import runtime_of
 from rayapp.core.errors import ConfigError, RayappError, SchemaMismatch, StoreDown
-from rayapp.core.settings.model import MongoSettings
+from rayapp.core.ids import SYSTEM_USER
+from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.settings.model import MongoSettings, Settings
 from rayapp.learning.ports import ScoreGiven
 from rayapp.memory.item import Source, SourceType
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.storage.mongo.database import MongoDatabase, redacted
-from rayapp.storage.mongo.event_stream import told_in
+from rayapp.storage.mongo.event_stream import MongoEventStore, told_in
 from rayapp.storage.mongo.index_queue import IS_PENDING
 from rayapp.storage.mongo.indexes import EVENTS, INDEXES, ITEMS, RETIRED, SESSIONS, SYNC_DUE
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
+from rayapp.storage.mongo.operator_rows import MongoHoldStore
 from rayapp.storage.mongo.predicates import selected
 from rayapp.storage.mongo.receipts import NEWEST, MongoReceiptStore, living
 from rayapp.storage.mongo.sessions import target_of
@@ -241,6 +246,16 @@ class TestSchema:
         finally:
             await admin.command({"setParameter": 1, "ttlMonitorEnabled": False})
         assert await rows.count_documents({}) == 0
+
+    async def test_a_hold_is_told_once(self, database: MongoDatabase) -> None:
+        """The server keeps milliseconds of the time of a hold, a clock says microseconds."""
+        events = MongoEventStore(database)
+        runtime = runtime_of(Settings(), InMemoryMetrics())
+        holds = LegalHolds(MongoHoldStore(database), events, runtime=runtime)
+        first = await holds.place("dana", "case 17", "ops")
+        assert await holds.place("dana", "case 18", "ops") == first
+        told = await events.recent(ReadScope(SYSTEM_USER), None, 9)
+        assert [one.kind for one in told] == ["hold_placed"]
 
 
 class TestPlans:

@@ -15,15 +15,17 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.assistant.ports import InjectedContext, TurnRecord
 from rayapp.core.errors import StoreDown
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.portability import imports
 from rayapp.portability.archive import Archive, of_payload, open_zip
-from rayapp.portability.ports import ExportRequest, ImportRequest, RowsWanted
+from rayapp.portability.ports import ExportRequest, ImportRequest, Putting, RowsWanted
 from rayapp.portability.rules.archive import MANIFEST, SUFFIX, Row, of_line
 from rayapp.portability.rules.collections import BY_NAME, EXPORTED
 from rayapp.portability.rules.kinds import Kind, Merge, Part
+from rayapp.storage.mongo.rows import to_row
 from tests.support.archive_world import ArchiveWorld, ask, fill
 from tests.support.foreign_exports import (
     SAMPLES,
@@ -278,6 +280,49 @@ class ArchiveContract:
         found = rows_of(await world.exported())["memory_items"]
         assert {row["memory_id"] for row in found} == {"a0", "a1", "a2"}
 
+    async def test_half_an_import_that_was_cleared_begins_anew(
+        self, world: ArchiveWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with world.http() as http:
+            for number in range(6):
+                said = {"text": f"fact {number}", "memory_id": f"f{number}", "tier": "history"}
+                await ask(http, "POST", "/api/memory/store", said)
+            data = await world.exported()
+            await erase_rows(world)
+            monkeypatch.setattr(imports, "BATCH", 2)
+            with monkeypatch.context() as patch:
+                patch.setattr(world.container.imports, "_budget_s", 0.0)
+                while not rows_of(await world.exported())["memory_items"]:
+                    assert not (await imported(world, data)).complete
+            await ask(http, "POST", "/api/data/clear/all", {"confirm": "DELETE"})
+        await world.work()
+        assert (await imported(world, data)).complete
+        assert len(rows_of(await world.exported())["memory_items"]) == 6
+
+    async def test_what_was_deleted_while_an_import_waits_stays_away(
+        self, world: ArchiveWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with world.http() as http:
+            for number in range(6):
+                said = {"text": f"fact {number}", "memory_id": f"f{number}", "tier": "history"}
+                await ask(http, "POST", "/api/memory/store", said)
+            data = await world.exported()
+            await erase_rows(world)
+            monkeypatch.setattr(imports, "BATCH", 2)
+            monkeypatch.setattr(world.container.imports, "_budget_s", 0.0)
+            gone: list[str] = []
+            while not (await imported(world, data)).complete:
+                there = [
+                    row["memory_id"] for row in rows_of(await world.exported())["memory_items"]
+                ]
+                for name in there[:1]:
+                    await ask(http, "DELETE", f"/api/memory/items/{name}")
+                    await world.work()
+                    gone.append(name)
+                assert len(gone) < 6
+        left = {row["memory_id"] for row in rows_of(await world.exported())["memory_items"]}
+        assert left == {f"f{number}" for number in range(6)} - {*gone}
+
     async def test_an_equal_text_is_not_kept_twice(self, world: ArchiveWorld) -> None:
         async with world.http() as http:
             await ask(http, "POST", "/api/memory/store", {"text": "תה", "memory_id": "a"})
@@ -412,6 +457,50 @@ class ArchiveContract:
             assert gone["success"]
         await world.work()
         assert not rows_of(await world.exported(kinds=ALL))["memory_items"]
+
+    async def test_a_conversation_that_only_began_here_becomes_that_of_the_archive(
+        self, world: ArchiveWorld
+    ) -> None:
+        """Its user asks for context in it before the import: a row without a kept turn."""
+        async with world.http() as http:
+            await sent(http, "chatgpt", "c.zip", chatgpt())
+            path = "/api/memory/conversations"
+            before = (await ask(http, "GET", path))["conversations"]
+            name = before[0]["conversation_id"]
+            await ask(http, "DELETE", f"{path}/{name}")
+            at = world.container.runtime.clock.now()
+            context = InjectedContext(conversation_id=name, fingerprints="f", at=at)
+            await world.stores.sessions.log_injected(world.writes, context)
+            assert (await ask(http, "GET", path))["conversations"] == []
+            await sent(http, "chatgpt", "c.zip", chatgpt())
+            (one,) = (await ask(http, "GET", path))["conversations"]
+        assert (one["title"], one["turns"]) == (before[0]["title"], before[0]["turns"])
+        session = await world.stores.sessions.get(world.reads, name)
+        assert session is not None
+        assert session.injected == ("f",)
+
+    @pytest.mark.parametrize("here", [0, 5])
+    async def test_a_session_that_only_began_here_lacks_nothing_and_loses_nothing(
+        self, world: ArchiveWorld, here: int
+    ) -> None:
+        at = world.container.runtime.clock.now().replace(microsecond=0)
+        sessions = world.stores.sessions
+        async with world.http() as http:
+            await sent(http, "chatgpt", "c.zip", chatgpt())
+            (row,) = rows_of(await world.exported())["sessions"]
+            name = row["conversation_id"]
+            await ask(http, "DELETE", f"/api/memory/conversations/{name}")
+        turns = [TurnRecord(message_id=f"m{n}", memory_id="m", at=at) for n in range(here + 1)]
+        row |= {"exchanges": 3, "turns": [to_row(turns[0])], "refinements": 2}
+        context = InjectedContext(conversation_id=name, fingerprints="f", at=at)
+        await sessions.log_injected(world.writes, context)
+        for turn in turns[1:]:
+            await sessions.add_turn(world.writes, name, turn)
+        await world.stores.archive.put(world.writes, BY_NAME["sessions"], [row], Putting(at=at))
+        found = await sessions.get(world.reads, name)
+        assert found is not None
+        assert (found.injected, found.refinements) == (("f",), 2)
+        assert (found.exchanges, found.turns) == (max(here, 3), tuple(turns[1:] or turns))
 
     async def test_sizes_are_those_of_the_export(self, world: ArchiveWorld) -> None:
         await fill(world)

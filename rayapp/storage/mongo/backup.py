@@ -94,8 +94,9 @@ class MongoBackups:
 
     names: Sequence[str] = NAMES
 
-    def __init__(self, settings: MongoSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: MongoSettings, *, expires: bool = True) -> None:
+        """`expires` False: rows past their time stay, so that they can be compared."""
+        self._settings, self._expires = settings, expires
         self._database = MongoDatabase(settings)
         self.user_keys = MongoUserKeys(self._database)
 
@@ -129,7 +130,8 @@ class MongoBackups:
     @asynccontextmanager
     async def scratch(self, name: str) -> "AsyncIterator[MongoBackups]":
         """Another database on the same server, which is dropped afterwards."""
-        other = MongoBackups(self._settings.model_copy(update={"database": name}))
+        settings = self._settings.model_copy(update={"database": name})
+        other = MongoBackups(settings, expires=False)
         try:
             yield other
         finally:
@@ -148,6 +150,8 @@ class MongoBackups:
     async def prepare(self) -> None:
         """Collections and indexes."""
         await self._database.ensure_schema()
+        if not self._expires:
+            await self._database.stop_expiry()
 
     async def total(self) -> int:
         """Documents of users, but what a start leaves by itself. What the service keeps of its own,

@@ -123,6 +123,14 @@ class MongoDatabase:
             for name, index in RETIRED:
                 await self._drop_index(name, index)
 
+    async def stop_expiry(self) -> None:
+        """Drop the indexes by which the server removes what is past its time."""
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            for name, specs in INDEXES.items():
+                for spec in specs:
+                    if spec.ttl_s is not None:
+                        await self._drop_index(name, spec.name)
+
     async def indexes(self, name: str) -> dict[str, Mapping[str, Any]]:
         """The indexes of a collection by name, as the server describes them."""
         with translated():

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Unpack
 
+import pymongo
 from pymongo import ASCENDING, DESCENDING
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
@@ -21,7 +22,15 @@ from rayapp.bulk.model import (
 )
 from rayapp.bulk.ports import Ending, Lease
 from rayapp.memory.requests import EPOCH
-from rayapp.storage.mongo.database import MongoDatabase, aggregated, changed, first, listed, updated
+from rayapp.storage.mongo.database import (
+    LONG_TIMEOUT_S,
+    MongoDatabase,
+    aggregated,
+    changed,
+    first,
+    listed,
+    updated,
+)
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import EXPIRES_FROM, JOBS, LEASES, PARTITIONS
 from rayapp.storage.mongo.predicates import in_seconds
@@ -297,6 +306,13 @@ class MongoJobStore:
         change = [{"$set": {"report": report, "updated_at": "$$NOW"}}]
         if not await updated(self._jobs, {"job_id": job_id}, change):
             raise rules.no_job(job_id)
+
+    async def mark_restored(self) -> None:
+        """No backup holds the leases: here they may count below the fences that it brought, and
+        what was driven long ago would pass for what is driven now."""
+        with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+            for rows in (self._jobs, self._rows):
+                await rows.update_many({}, {"$set": {"fence": 0}})
 
     async def _driven(self, where: Document, change: Document) -> Job:
         """The job after a change by its driver, whose fence `where` names."""

@@ -57,11 +57,11 @@ class MongoHoldStore:
     def __init__(self, database: MongoDatabase) -> None:
         self._rows = database.collection(HOLDS)
 
-    async def place(self, hold: LegalHold) -> LegalHold:
+    async def place(self, hold: LegalHold) -> bool:
         where = {"user_id": checked_user(hold.user_id)}
         with translated():
-            await self._rows.update_one(where, {"$setOnInsert": to_row(hold)}, upsert=True)
-        return await self.get(hold.user_id) or hold
+            done = await self._rows.update_one(where, {"$setOnInsert": to_row(hold)}, upsert=True)
+        return done.upserted_id is not None
 
     async def release(self, user_id: str) -> bool:
         with translated():

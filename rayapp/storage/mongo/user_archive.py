@@ -122,13 +122,19 @@ class MongoUserArchive:
         return PutCounts(added=len(docs) - len(refused), present=len(refused))
 
     async def _grow(self, docs: Sequence[Document]) -> None:
-        """Conversations that are there, but went on in the archive."""
+        """Conversations that are there, but went on in the archive, or of which no turn was kept
+        here: without one they would be shown to nobody, and end by themselves."""
+        sessions = self._database.collection(indexes.SESSIONS)
         for doc in docs:
             known = {name: doc[name] for name in ("user_id", "conversation_id")}
             newer = {name: doc[name] for name in GROWN if doc.get(name) is not None}
-            if newer and "last_at" in newer:
+            if "last_at" in newer:
                 kept = {**known, "last_at": {"$lt": newer["last_at"]}}
-                await self._database.collection(indexes.SESSIONS).update_one(kept, {"$max": newer})
+                await sessions.update_one(kept, {"$max": newer})
+                grown = {name: {"$max": [f"${name}", one]} for name, one in newer.items()}
+                whole = [{"$literal": doc}, "$$ROOT", {**grown, "expires_at": None}]
+                begun = [{"$replaceWith": {"$mergeObjects": whole}}]
+                await sessions.update_one({**known, "last_at": None}, begun)
 
     async def _present(
         self, collection: Collection, owner: Document, docs: Sequence[Document]

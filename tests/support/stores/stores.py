@@ -196,8 +196,10 @@ class InMemoryHoldStore:
     def __init__(self) -> None:
         self._rows: dict[str, LegalHold] = {}
 
-    async def place(self, hold: LegalHold) -> LegalHold:
-        return self._rows.setdefault(checked_user(hold.user_id), hold)
+    async def place(self, hold: LegalHold) -> bool:
+        new = checked_user(hold.user_id) not in self._rows
+        self._rows.setdefault(hold.user_id, hold)
+        return new
 
     async def release(self, user_id: str) -> bool:
         return self._rows.pop(checked_user(user_id), None) is not None

@@ -162,10 +162,12 @@ class InMemoryUserArchive:
             if "last_at" in doc and not how.dry_run:
                 new = from_row(Conversation, {**doc, "user_id": user_id})
                 old = kept.setdefault(key, new)
-                if old.last_at < new.last_at:
+                if key in sessions and (old is new or old.last_at < new.last_at):
                     kept[key] = replace(old, last_at=new.last_at)
-                    grown = max(sessions[key].exchanges, row.exchanges)
-                    sessions[key] = replace(sessions[key], exchanges=grown)
+                    here = sessions[key]
+                    known = row if old is new else here
+                    grown = max(here.exchanges, row.exchanges)
+                    sessions[key] = replace(known, **_set_in(here) | {"exchanges": grown})
             return key, row
 
         self._tables["sessions"] = Table(sessions, _first_of_key, to_doc, of_doc)
@@ -325,6 +327,12 @@ class InMemoryUserArchive:
         return item_rows.Row(
             item, how.at, doc.get("follow_up_at"), contributed if known is not None else None
         )
+
+
+def _set_in(row: Session) -> dict[str, Any]:
+    """Fields that differ from their defaults: a document holds no others."""
+    values = ((one, getattr(row, one.name)) for one in fields(row))
+    return {one.name: value for one, value in values if value != one.default}
 
 
 def _at(doc: Any, path: str) -> Any:

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from rayapp.core.settings.model import CompatSettings, Settings
+from rayapp.portability import files
 from tests.support.archive_world import ArchiveWorld, ask, fill, settings_in
 from tests.support.harness import Harness
 
@@ -26,6 +27,21 @@ async def world(tmp_path: Path) -> ArchiveWorld:
 
 async def taken(http: httpx.AsyncClient, **query: str) -> dict[str, Any]:
     return await ask(http, "GET", f"{B}/export?{httpx.QueryParams(query)}")
+
+
+async def test_a_restore_without_room_for_what_is_there_is_refused(
+    world: ArchiveWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Archives may lie on a disk of their own."""
+    await fill(world)
+    async with world.http() as http:
+        before = await taken(http)
+        full = Path("/dev/full").open("wb")  # noqa: ASYNC230, SIM115 - the service closes it
+        monkeypatch.setattr(files, "private_file", lambda _: full)
+        wanted = {"payload": before, "confirm": "DELETE"}
+        answer = await http.post(f"{B}/restore", json=wanted)
+        assert (answer.status_code, answer.json()["code"]) == (507, "disk_full")
+        assert (await taken(http))["collections"] == before["collections"]
 
 
 async def test_a_zip_is_a_file_with_a_name(world: ArchiveWorld) -> None:

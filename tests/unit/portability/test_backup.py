@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
+import os
 import random
 import resource
+import tempfile
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from uuid import uuid4
@@ -210,6 +214,14 @@ def test_what_was_not_written_to_its_end_is_no_backup(files: Files) -> None:
         assert file.read() == b"whole"
 
 
+def test_a_link_to_what_is_gone_hides_no_backup(tmp_path: Path) -> None:
+    """Of an operator, to a backup that was cleaned up; or a file that goes meanwhile."""
+    (tmp_path / "latest.zip").symlink_to("rayapp-backup-2026-05-05T07-08-09-000000Z.zip")
+    (tmp_path / "rayapp-backup-2026-05-06T07-08-09-000000Z.zip").write_bytes(b"whole")
+    files = FolderBackups(tmp_path)
+    assert files.listed() == [("rayapp-backup-2026-05-06T07-08-09-000000Z.zip", 5)]
+
+
 def test_a_place_that_is_none_is_said_in_one_sentence(tmp_path: Path) -> None:
     for url in ("nothing://x", "s3-typo://bucket"):
         with pytest.raises(ConfigError, match="cannot be opened"):
@@ -287,6 +299,48 @@ async def test_what_dies_while_it_is_encrypted_is_no_backup(
     with pytest.raises((ConnectionError, DependencyDown)):
         await service.create()
     assert service.kept() == []
+
+
+def test_a_full_disk_is_no_wrong_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where a backup is written nor where it is decrypted."""
+    new_key(tmp_path / "age")
+    keys, whole = BackupKeys(key_file=tmp_path / "age"), io.BytesIO()
+    with keys.sealed(whole) as file:
+        file.write(b"words" * 100_000)
+    whole.seek(0)
+    full = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - `opened` closes it
+    with pytest.raises(OSError, match="No space left"), keys.sealed(full) as file:
+        file.write(b"words" * 100_000)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        keys.opened(whole, "a backup")
+    assert caught.value.filename == tempfile.gettempdir()
+
+
+def test_a_full_disk_is_told_of_the_last_words_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They lie in a buffer until the file is read."""
+    new_key(tmp_path / "age")
+    keys, whole = BackupKeys(key_file=tmp_path / "age"), io.BytesIO()
+    with keys.sealed(whole) as file:
+        file.write(b"words")
+    whole.seek(0)
+    full = Path("/dev/full").open("wb")  # noqa: SIM115 - `opened` closes it
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        keys.opened(whole, "a backup")
+    assert caught.value.filename == tempfile.gettempdir()
+
+
+def test_a_backup_that_cannot_be_read_is_no_wrong_key(tmp_path: Path) -> None:
+    class Torn(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    new_key(tmp_path / "age")
+    with pytest.raises(OSError, match="Input/output error"):
+        BackupKeys(key_file=tmp_path / "age").opened(Torn(), "a backup")
 
 
 def test_keys_that_are_none_are_said_in_one_sentence(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Archives on disk: what a death left goes later, what is being written stays."""
 
+import errno
 import os
 import time
 from collections.abc import AsyncIterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rayapp.core.errors import StoreFull
 from rayapp.portability.files import ABANDONED_S, UNFINISHED, ArchiveFiles
 
 NAMES = [f"rayapp-export-2026-05-06T07-08-0{second}-000000Z.zip" for second in range(4)]
@@ -51,3 +53,22 @@ async def test_all_go_where_their_folder_is_a_link(tmp_path: Path) -> None:
     assert not list(other.iterdir())
     await files.keep("dana", NAMES[1], chunks())
     assert len(await files.kept("dana")) == 1
+
+
+async def test_one_that_goes_while_they_are_listed_hides_no_other(tmp_path: Path) -> None:
+    files = ArchiveFiles(tmp_path)
+    await files.keep("dana", NAMES[0], chunks())
+    whole, *_ = aged(tmp_path)
+    whole.with_name(NAMES[1]).symlink_to(tmp_path / "gone")
+    assert [one.name for one in await files.kept("dana")] == [NAMES[0]]
+
+
+async def test_a_full_disk_has_no_room_for_the_folder_of_a_new_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    with pytest.raises(StoreFull, match="There is no room"):
+        await ArchiveFiles(tmp_path).keep("dana", NAMES[0], chunks())

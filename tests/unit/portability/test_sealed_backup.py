@@ -8,7 +8,8 @@ import pytest
 from rayapp.portability.backup import BackupService
 from rayapp.portability.encryption import BackupKeys, new_key
 from rayapp.portability.rules.archive import BadArchive
-from rayapp.storage.backup_files import FolderBackups
+from rayapp.portability.sealing import KEY_FILE
+from rayapp.storage.backup_files import FolderBackups, UrlBackups
 from tests.support.clock import FakeClock
 from tests.support.stores.backups import InMemoryBackups, owner_of
 
@@ -73,6 +74,16 @@ async def test_it_comes_back_as_it_was_on_an_empty_machine(
     new.erase(DANA)
     await service.user_keys.write()
     assert (await service_of(InMemoryBackups(), place, age).verify(made.name)).restored.rows == 6
+
+
+async def test_keys_may_lie_in_the_store_of_the_backups(
+    database: InMemoryBackups, tmp_path: Path, age: BackupKeys
+) -> None:
+    places = [UrlBackups(f"file://{tmp_path}/{name}") for name in ("kept", "keys")]
+    service = BackupService(database, places[0], FakeClock(), age, places[1])
+    made, manifest = await service.create()
+    assert places[1].listed()[0][0] == KEY_FILE.format(manifest.user_keys)
+    assert (await service.verify(made.name)).restored.rows == manifest.rows == 14
 
 
 async def test_who_was_erased_since_stays_out_and_is_counted(

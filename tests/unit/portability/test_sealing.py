@@ -104,11 +104,11 @@ async def test_the_file_follows_an_erasure(
         new_key(tmp_path / "key")
     age = BackupKeys(key_file=tmp_path / "key") if encrypted else BackupKeys()
     keys = UserKeys(store, place, age)
-    assert await keys.write() == frozenset()
+    assert (await keys.write()).ids == frozenset()
     assert place.listed() == []
     file_id, made = await keys.prepare()
     written = await keys.write()
-    assert written == store.rows.keys()
+    assert written.ids == store.rows.keys()
     path = file_of(tmp_path / "keys")
     assert (b"dana" in path.read_bytes()) is not encrypted
     assert path.stat().st_mode & 0o077 == 0
@@ -119,8 +119,30 @@ async def test_the_file_follows_an_erasure(
     assert await keys.write(written) == written
     assert path.read_bytes() == data
     store.erase("dana")
-    assert await keys.write(written) == {made["noa"].key_id}
+    assert (await keys.write(written)).ids == {made["noa"].key_id}
     assert (await other.find(file_id))[0] == [made["noa"]]
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_a_key_that_came_and_went_between_two_looks_is_in_no_file(
+    tmp_path: Path, encrypted: bool
+) -> None:
+    """Of a user whom a backup of another process met first, and who was erased at once."""
+    users = {"dana"}
+    if encrypted:
+        new_key(tmp_path / "key")
+    age = BackupKeys(key_file=tmp_path / "key") if encrypted else BackupKeys()
+    store, place = InMemoryUserKeys(lambda: users), FolderBackups(tmp_path / "keys")
+    owner, other = (UserKeys(store, place, age) for _ in range(2))
+    file_id, made = await owner.prepare()
+    written = await owner.write()
+    users = {"dana", "noa"}
+    await other.prepare()
+    await other.write()
+    store.erase("noa")
+    assert (await owner.write(written)).ids == written.ids
+    reader = UserKeys(InMemoryUserKeys(set), place, age)
+    assert await reader.find(file_id) == ([made["dana"]], True)
 
 
 async def test_an_older_state_that_another_process_writes_does_not_stay(tmp_path: Path) -> None:
