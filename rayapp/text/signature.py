@@ -76,8 +76,11 @@ _FRAME = re.compile(
 )
 _DIGITS = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _WORD = re.compile(r"\w[\w'’]*")
-# Below or above, minus five or five.
-_SIGNS = re.compile(r"[<>≤≥≠±]|(?<![\w)])[-−](?=\d)")
+# Below or above, minus five or five, C++ or C#, blood of O- or of O+.
+_SIGNS = re.compile(
+    r"[<>≤≥≠±]|(?<![\w)])[-−](?=\d)|(?<=\w)[+#]+(?!\w)"
+    r"|(?:(?<=\b[A-Za-z])|(?<=\b[A-Z]{2}))[-−](?!\w)"
+)
 # Per cent or shekels; people leave them out.
 _UNITS = re.compile(r"[%$€£₪]")
 
@@ -88,7 +91,8 @@ class Signature:
 
     Attributes:
         numbers: digits and number words in the order they stand, as text ("1,000" is "1000").
-        signs: comparisons and leading signs, in the order they stand; `units`: % and currencies.
+        signs: comparisons, and signs that lead or end a word, in the order they stand.
+        units: % and currencies.
         negations: how many words negate.
         entities: capitalised words and Hebrew acronyms, lower case, stop words left out.
         words: all words as written, lower case, and the lemmas.

@@ -14,6 +14,9 @@ from rayapp.text.signature import difference, may_collapse, signature
         ("The alarm threshold is -5 degrees", "The alarm threshold is 5 degrees", "numbers"),
         ("Alert when load > 90", "Alert when load < 90", "numbers"),
         ("The fee is 900$", "The fee is 900€", "numbers"),
+        ("My blood type is O-", "My blood type is O+", "numbers"),
+        ("סוג הדם שלי הוא AB-.", "סוג הדם שלי הוא AB", "numbers"),
+        ("She writes in C# at work", "She writes in C++ at work", "numbers"),
         ("ההנחה היא 5%", "ההנחה היא 5", "units"),
         ("אני לוקח אספירין", "שאיני לוקח אספירין", "polarity"),
         ("Pays 1,000 a month", "Pays 100 a month", "numbers"),
@@ -57,6 +60,8 @@ def test_kept_apart(a: str, b: str, reason: str) -> None:
         ("יוסי אוהב תה חם", "יוסי אוהב תה"),
         ('שירת בצה"ל', "שירת בצה״ל"),
         ("The U.S. office", "The U.S. office"),
+        ("Likes pre- and post-war films", "Likes pre and post-war films"),
+        ("ה-API שלנו איטי", "ה API שלנו איטי"),
     ],
 )
 def test_may_collapse(a: str, b: str) -> None:

@@ -200,6 +200,7 @@ def test_what_is_taken_back_is_known_as_such(message: str) -> None:
         ("I am allergic to peanuts", ["I'm not allergic to peanuts"], []),
         ("I eat meat", ["I do not eat meat", "I eat meat"], ["I eat meat"]),
         ("the code of the gate is 4711", ["the code of the gate is 4712"], []),
+        ("my blood type is O-", ["my blood type is O+"], []),
     ],
 )
 def test_only_what_says_it_is_meant(words: str, texts: Sequence[str], found: Sequence[str]) -> None:

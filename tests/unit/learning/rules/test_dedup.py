@@ -50,6 +50,8 @@ def test_the_same_said_twice_is_one_memory(a: str, b: str) -> None:
         ("The rent is 4500", "The rent is 4700", "numbers"),
         ("I have two children", "I have three children", "numbers"),
         ("The lease ends on 2025-05-01", "The lease ends on 2025-06-01", "numbers"),
+        ("Dana's blood type is O-", "Dana's blood type is O+", "numbers"),
+        ("Dana writes C# at work", "Dana writes C++ at work", "numbers"),
         ("I eat meat", "I do not eat meat", "polarity"),
         ("Dana can drive", "Dana can't drive", "polarity"),
         ("tea with sugar", "tea without sugar", "polarity"),
