@@ -32,6 +32,7 @@ from rayapp.client.memories import MemoryCalls
 from rayapp.client.ops import JOBS, OpsCalls, SystemCalls
 from rayapp.client.retry import RetryPolicy
 from rayapp.client.user_data import UserDataCalls
+from rayapp.core.event_lines import event_lines, sync_event_lines
 
 # The server ends its longest answers, an import or an erasure, after 60 s by default, and says how
 # far it came: who gives up earlier repeats it beside the first.
@@ -162,7 +163,7 @@ class MemoryClient(AsyncDriver, AllCalls):
                     "GET", request.path, headers=dict(request.headers)
                 ) as response:
                     if response.is_success:
-                        async for line in response.aiter_lines():
+                        async for line in event_lines(response.aiter_bytes()):
                             if (event := stream.line(line)) is not None:
                                 yield event
                         pause_s = stream.closed()
@@ -253,7 +254,7 @@ class SyncMemoryClient(SyncDriver, AllCalls):
                     "GET", request.path, headers=dict(request.headers)
                 ) as response:
                     if response.is_success:
-                        for line in response.iter_lines():
+                        for line in sync_event_lines(response.iter_bytes()):
                             if (event := stream.line(line)) is not None:
                                 yield event
                         pause_s = stream.closed()

@@ -74,6 +74,9 @@ SOURCE_TRUST: dict[SourceType, float] = {
 }
 
 
+# The `vector_hash` of an item whose text was changed since: its words may be the same as before, by
+# the content hash, but written or spaced otherwise, so that they are cut elsewhere.
+REWRITTEN = ""
 # Conversations that are named beside the first: a fact that more said is known to be the person's.
 MOST_ALSO = 16
 

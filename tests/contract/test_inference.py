@@ -130,6 +130,19 @@ class TestHttpEmbedding:
             await embedding(server, api).encode(TEXTS, "query")
         assert caught.value.code == OUT_OF_MEMORY
 
+    async def test_a_text_too_long_for_the_server_fails_alone(
+        self, server: ModelServer, api: EmbeddingApi
+    ) -> None:
+        """llama.cpp answers 500, which says nothing of the other texts, nor of the server."""
+        server.too_long = "long"
+        gateway = service(server, api=api)
+        for _ in range(3):
+            with pytest.raises(InvalidInput) as caught:
+                await gateway.embed(["a", "long", "b"], "passage", timeout_s=5)
+            assert caught.value.details["positions"] == [1]
+        assert len(await gateway.embed(["a", "b"], "passage", timeout_s=5)) == 2
+        await gateway.close()
+
     async def test_gateway_survives_all_of_it(self, server: ModelServer, api: EmbeddingApi) -> None:
         """One poisoned text and a small memory: every other text gets its vector."""
         server.memory_texts, server.poison = 3, "poison"

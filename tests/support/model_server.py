@@ -28,6 +28,7 @@ class ModelServer:
         memory_texts: more texts than that are an out-of-memory 500.
         broken_paths: paths that answer 500.
         poison: a text that makes it answer 422.
+        too_long: a text that makes it answer as llama.cpp does of what its batch cannot hold.
         requests: path, headers and body of every request.
     """
 
@@ -48,6 +49,7 @@ class ModelServer:
         self.memory_texts: int | None = None
         self.broken_paths: set[str] = set()
         self.poison: str | None = None
+        self.too_long: str | None = None
         self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -79,6 +81,8 @@ class ModelServer:
         texts = request.get("texts") or request.get("inputs") or request.get("input") or []
         if self.poison is not None and self.poison in texts:
             return 422, {"detail": "cannot read this"}
+        if self.too_long is not None and self.too_long in texts:
+            return 500, {"error": {"message": "input (700 tokens) is too large to process."}}
         if self.memory_texts is not None and len(texts) > self.memory_texts:
             return 500, {"detail": "CUDA out of memory. Tried to allocate 2.00 GiB"}
         return 200, self.change(await self._reply(path, request, texts))

@@ -21,7 +21,7 @@ from rayapp.index.reindex.parts import (
     schema_or_none,
 )
 from rayapp.index.rules.points import VECTOR_HASH, copy_of, vector_hash_of
-from rayapp.memory.item import MemoryItem
+from rayapp.memory.item import REWRITTEN, MemoryItem
 from rayapp.search.ports import ReceiptStore
 
 # How a worker of a reindex goes through its range: reading ahead, resting while people search.
@@ -243,7 +243,7 @@ class Copier:
     async def _copy(self, items: Sequence[MemoryItem]) -> set[str]:
         """Points written with the vectors of the old collection, where they are of the same
         words."""
-        fit = [item for item in items if not self._refresh.takes(item)]
+        fit = [item for item in items if not self._refresh.takes(item) and not _rewritten(item)]
         if not fit or self._previous is None or not await self._can_reuse():
             return set()
         copies = [copy_of(item, self._schema) for item in fit]
@@ -260,6 +260,11 @@ class Copier:
         if self._reusable is None:
             self._reusable = await schema_or_none(self._index, self._previous) == self._schema
         return self._reusable
+
+
+def _rewritten(item: MemoryItem) -> bool:
+    """The old collection may still have the passages of its text before."""
+    return item.index.vector_hash == REWRITTEN
 
 
 class Follower:

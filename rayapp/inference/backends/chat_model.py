@@ -1,7 +1,6 @@
 """Chat models behind any endpoint that speaks the completions protocol of OpenAI."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import orjson
 
 from rayapp.core.errors import DeadlineExceeded, InvalidInput, ModelDown, TooLarge
+from rayapp.core.event_lines import event_lines
 from rayapp.inference.backends.http import JsonServer
 from rayapp.inference.chat.rules.integrity import split_thinking
 from rayapp.inference.ports import ChatAnswer, ChatRequest, ChatUsage, Message
@@ -24,7 +24,6 @@ LONGEST_WAIT_S = 120.0
 # An answer to a chat program: a long text, and sounds or pictures beside it.
 ANSWER_BYTES = 16 << 20
 ADDRESS = "models.base_url"
-_LINE_END = re.compile(rb"[\r\n]")
 OTHER_SHAPE = f"The language model's reply has another shape: check {ADDRESS}."
 
 
@@ -128,7 +127,7 @@ class ChatEndpoint:
     async def stream(self, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """The chunks of an answer as they come. Raises as `JsonServer.post`."""
         async with self._server.opened("POST", PATH, body | {"stream": True}) as response:
-            yield _chunks(_lines(response.aiter_bytes()))
+            yield _chunks(event_lines(response.aiter_bytes()))
 
     async def models(self) -> list[dict[str, Any]]:
         """What the endpoint offers. Raises as `JsonServer.post`."""
@@ -140,32 +139,25 @@ class ChatEndpoint:
         await self._server.close()
 
 
-async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """As lines of events end: JSON may hold other ends of lines as they are (U+2028)."""
-    held = bytearray()
-    async for piece in pieces:
-        for number, part in enumerate(_LINE_END.split(piece)):
-            if number:
-                yield held.decode(errors="replace")
-                held = bytearray()
-            held += part
-    yield held.decode(errors="replace")
-
-
 async def _chunks(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
-    """The data of server-sent events, until the last one says so."""
+    """The data of server-sent events, until the last one says so. Raises ModelDown: there is none,
+    as where a server knows no streams and answers with one object, or with an error in it."""
+    told = False
     async for line in lines:
         data = line.removeprefix("data:").strip() if line.startswith("data:") else ""
         if data == "[DONE]":
             return
         if not data:
             continue
+        told = True
         try:
             chunk = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise ModelDown(OTHER_SHAPE) from error
         if isinstance(chunk, dict):
             yield chunk
+    if not told:
+        raise ModelDown(OTHER_SHAPE)
 
 
 def usage_of(said: Any, messages: Sequence[Message], content: str) -> ChatUsage:

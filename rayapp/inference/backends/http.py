@@ -28,6 +28,8 @@ REFUSED = frozenset({400, 413, 422})
 BUSY = frozenset({429, 503})
 # What torch, CUDA and llama.cpp servers pass on in the text of a 5xx.
 OOM_MARK = b"out of memory"
+# What llama.cpp says, with status 500, of one text that is longer than its physical batch.
+TOO_LONG_MARK = b"too large to process"
 ERROR_BYTES = 64 * 1024
 # Of what a server says about its refusal.
 QUOTED_CHARS = 300
@@ -131,7 +133,7 @@ class JsonServer:
         if status == 413:
             raise TooLarge("The model server refuses so much text; shorten it.")
         if status in REFUSED:
-            said = await self._said(response)
+            said = self._said(await self._read(response, ERROR_BYTES))
             raise InvalidInput(
                 f"The model server refuses the text (status {status}); change it.{said}"
             )
@@ -144,17 +146,19 @@ class JsonServer:
                 f"The model server is busy (status {status}); retry later.",
                 retry_after_s=_retry_after_s(response),
             )
-        if status >= 500 and OOM_MARK in (await self._read(response, ERROR_BYTES)).lower():
+        raw = await self._read(response, ERROR_BYTES) if status >= 500 or self._quotes else b""
+        if status >= 500 and OOM_MARK in raw.lower():
             raise self._down("The batch did not fit the server's memory.", code=OUT_OF_MEMORY)
+        if status >= 500 and TOO_LONG_MARK in raw.lower():
+            raise TooLarge("The model server refuses so much text; shorten it.")
         raise self._down(
             f"The model server answers {status} at {path}: check {self._form}, and the server's "
-            f"log.{await self._said(response)}"
+            f"log.{self._said(raw)}"
         )
 
-    async def _said(self, response: httpx.Response) -> str:
+    def _said(self, raw: bytes) -> str:
         if not self._quotes:
             return ""
-        raw = await self._read(response, ERROR_BYTES)
         try:
             error = orjson.loads(raw)["error"]
             text = str(error["message"] if isinstance(error, dict) else error)

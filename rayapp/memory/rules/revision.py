@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from rayapp.memory.item import (
+    REWRITTEN,
     ChangeType,
     IndexOp,
     IndexState,
@@ -81,6 +82,8 @@ def revised(stored: MemoryItem, wanted: MemoryItem, read: MemoryVersion) -> Memo
     if wanted.index.sync_state is SyncState.PENDING:
         index = requeued(index, wanted.index.op, wanted.updated_at)
         index = replace(index, rev=max(index.rev, wanted.index.rev))
+    if wanted.text != stored.text and index.vector_hash is not None:
+        index = replace(index, vector_hash=REWRITTEN)
     return replace(
         wanted,
         memory_id=stored.memory_id,

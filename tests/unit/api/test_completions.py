@@ -100,6 +100,14 @@ async def test_the_model_is_told_what_is_known_and_the_turn_is_kept() -> None:
         assert stats.success_count == 1.0
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085"])
+async def test_a_separator_within_a_piece_ends_no_line_of_the_stream(separator: str) -> None:
+    async with chat_of(replies.in_turn(replies.streamed(f"first{separator}", "second"))) as chat:
+        stream = await chat.ask(ASKED, stream=True)
+        pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
+        assert "".join(pieces) == f"first{separator}second"
+
+
 async def test_headers_say_what_a_score_needs() -> None:
     async with chat_of(replies.in_turn(replies.good(SAID))) as chat:
         raw = await chat.client.chat.completions.with_raw_response.create(
@@ -282,6 +290,25 @@ async def test_a_broken_model_is_a_503_with_one_sentence(reply: Reply) -> None:
         with pytest.raises(openai.InternalServerError) as broken:
             await chat.ask(ASKED)
         assert "models" in broken.value.response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("reply", [replies.good(SAID), replies.shape({"error": {"message": "no"}})])
+async def test_a_model_that_does_not_stream_is_no_empty_answer(reply: Reply) -> None:
+    async with chat_of(replies.in_turn(reply)) as chat:
+        with pytest.raises(openai.APIError, match=r"models\.base_url"):
+            async for _ in await chat.ask(ASKED, stream=True):
+                pass
+        assert await chat.turns() == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("code", [500, 502])
+async def test_a_model_that_fails_is_a_503_with_what_it_says(code: int, *, stream: bool) -> None:
+    async with chat_of(replies.in_turn(replies.status(code, "the model crashed"))) as chat:
+        with pytest.raises(openai.InternalServerError) as failed:
+            await chat.ask(ASKED, stream=stream)
+        assert failed.value.status_code == 503
+        assert "the model crashed" in failed.value.message
 
 
 async def test_a_stream_that_breaks_ends_with_an_error_and_keeps_nothing() -> None:

@@ -187,3 +187,13 @@ def test_wherever_a_connection_breaks_each_event_is_told_once(cut: int) -> None:
 def test_data_that_is_no_object_is_named() -> None:
     with pytest.raises(DependencyDown, match="no JSON object"):
         read("data: nonsense\n\n")
+
+
+async def test_a_separator_within_an_event_does_not_end_its_line(service: Events) -> None:
+    said = 'id: 1\nevent: end\ndata: {"reason": "one\u2028two"}\n\n'
+    service.refusals += [Response(said, media_type="text/event-stream") for _ in range(2)]
+    with SyncMemoryClient(service.url, retry=FAST) as client:
+        assert [one.data for one in client.ops.job_events("job-1")] == [{"reason": "one\u2028two"}]
+    async with MemoryClient(service.url, retry=FAST) as client:
+        found = [one.data async for one in client.ops.job_events("job-1")]
+    assert found == [{"reason": "one\u2028two"}]

@@ -8,7 +8,7 @@ import pytest
 
 from rayapp.container.services import Container
 from rayapp.core.errors import IndexDown, StoreDown
-from rayapp.memory.requests import NewMemory
+from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.tiers import Tier
 from rayapp.search import resident
 from rayapp.search.requests import SearchQuery
@@ -68,6 +68,21 @@ async def test_a_held_user_needs_no_index() -> None:
     before = await asked(world.container)
     world.index.error = IndexDown("away")
     assert await asked(world.container) == before
+
+
+async def test_a_text_that_is_only_spaced_anew_is_shown_by_the_passage_that_answers() -> None:
+    world = await Harness.open()
+    told = [
+        f"The {one} is what uncle Bob speaks of. " * 15 for one in ("parrot", "dentist", "piano")
+    ]
+    await world.store("\n\n".join(told), memory_id="m-1")
+    await world.drain()
+    assert "piano" in (await world.search("what about the piano?")).hits[0].text
+    wide = [told[0].replace(" ", " " * 8), *told[1:]]
+    await world.services.memories.edit(ME, "m-1", MemoryEdit(text="\n\n".join(wide)))
+    for _ in range(2):
+        assert "piano" in (await world.search("what about the piano?")).hits[0].text
+        await world.drain()
 
 
 async def test_nothing_is_shown_that_the_store_did_not_confirm() -> None:

@@ -11,11 +11,13 @@ from rayapp.core.errors import Conflict, EmbedderDown, InvalidInput
 from rayapp.index.records import WHOLE, ScoredPoint
 from rayapp.index.reindex.service import ReindexWork
 from rayapp.index.reindex.verify import overlap_of
+from rayapp.index.rules.points import PASSAGES
 from rayapp.index.service import beat
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import SearchQuery
+from rayapp.text.passages import passages_of
 from tests.support.index_points import written_again
 from tests.unit.index.reindex.world import DANA, Driver, OtherModel, World
 
@@ -246,6 +248,21 @@ async def test_what_happens_while_it_fills_is_in_the_new_collection(world: World
     await world.service.drain()
     assert await world.unlike_the_truth() == []
     assert await world.target() == job.facts["collection"]
+
+
+async def test_a_text_that_was_only_spaced_anew_is_cut_anew_too(world: World) -> None:
+    told = [f"The {one} is what uncle Bob speaks of. " * 15 for one in ("parrot", "piano")]
+    memory_id = await world.service.store("\n\n".join(told))
+    await world.service.drain()
+    wide = "\n\n".join(text.replace(" ", " " * 8) for text in told)
+    await world.service.services.memories.edit(DANA, memory_id, MemoryEdit(text=wide))
+
+    async def indexed(_: Job) -> None:
+        await world.service.drain()
+
+    await world.run(after_fill=indexed)
+    (point,) = (await world.points()).values()
+    assert point.payload[PASSAGES] == len(passages_of(wide)) > len(passages_of("\n\n".join(told)))
 
 
 async def test_a_driver_killed_after_the_switch_is_finished_by_the_next(world: World) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.memory.item import IndexOp, IndexState, Quality, Stats, SyncState
+from rayapp.memory.item import REWRITTEN, IndexOp, IndexState, Quality, Stats, SyncState
 from rayapp.memory.rules.revision import combined_op, queued, requeued, revised, revived
 from tests.support.builders import STORED_AT, a_version, an_item
 
@@ -92,6 +92,14 @@ def test_revised_leaves_the_index_state_alone_unless_asked() -> None:
     asked = replace(read, updated_at=LATER, index=IndexState(rev=9))
     new = revised(stored, asked, a_version(read)).index
     assert (new.rev, new.claim, new.next_attempt_at) == (9, None, LATER)
+
+
+def test_revised_holds_no_vectors_for_those_of_another_text() -> None:
+    stored = an_item(text="tea", index=IndexState(sync_state=SyncState.SYNCED, vector_hash="h"))
+    wanted = replace(stored, text="Tea", index=IndexState())
+    assert revised(stored, wanted, a_version(stored)).index.vector_hash == REWRITTEN
+    kept = replace(stored, tags=("hot",), index=IndexState(op=IndexOp.PAYLOAD))
+    assert revised(stored, kept, a_version(stored)).index.vector_hash == "h"
 
 
 def test_revised_never_changes_identity() -> None:
