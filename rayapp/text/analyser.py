@@ -16,7 +16,7 @@ from rayapp.text.normalize import normalize
 from rayapp.text.tokens import Term, TermKind, token_terms, tokens
 
 # Raised with every change of what a text turns into; part of `Analyser.version`.
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,15 @@ _INVISIBLE = re.compile(
 _INVISIBLE_BUT_JOINERS = re.compile(
     "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
 )
-_GERESH_LIKE = re.compile(f"(?<=[{HEBREW_LETTER}])[\u05f3\u2018\u2019\u201b\u2032\u00b4`]")
+_GERESH_LIKE = re.compile(f"(?<=[{HEBREW_LETTER}])[\u05f3\u2018\u2019\u201b\u2032`]")
+# Two gereshes as well, which phones write for it.
 _GERSHAYIM_LIKE = re.compile(
-    f"(?<=[{HEBREW_LETTER}])(?:[\u05f4\u201c\u201d\u201e\u201f\u2033]|'')(?=[{HEBREW_LETTER}])"
+    f"(?<=[{HEBREW_LETTER}])(?:[\u05f4\u201c\u201d\u201e\u201f]|"
+    f"['\u05f3\u2018\u2019\u201b\u2032`]{{2}})(?=[{HEBREW_LETTER}])"
 )
+# NFKC makes a space and an accent of the acute, and keeps a joiner that stands between points. Of
+# the hyphen that does not break, which models like to write, it makes the typographic one.
+_ACUTE, _JOINER, _HYPHEN = "\u00b4", "\u034f", "\u2010"
 _SEPARATORS = re.compile(f"[{MAQAF}\u05c0]")
 _WHITESPACE = re.compile(r"\s+")
 # Letters and a symbol by their category, drawn as nothing: Hangul fillers, the blank Braille cell.
@@ -30,15 +35,16 @@ def normalize(text: str) -> str:
     """The form used for matching: case and final letters are kept, points and marks are not.
 
     NFKC; niqqud, cantillation, bidi and zero-width marks removed; maqaf becomes a space; geresh
-    and gershayim of a Hebrew word become ' and "; whitespace collapsed.
+    and gershayim of a Hebrew word become ' and "; every hyphen is a plain one; whitespace
+    collapsed.
     """
     if text.isascii():
         return " ".join(text.split())
+    text = text.replace(_ACUTE, "\u2019").replace(_JOINER, "")
     # Presentation forms decompose into letter and point, so points go after NFKC.
     text = _INVISIBLE.sub("", POINTS.sub("", unicodedata.normalize("NFKC", text)))
-    text = _GERESH_LIKE.sub(GERESH, text)
-    text = _GERSHAYIM_LIKE.sub(GERSHAYIM, text)
-    return _WHITESPACE.sub(" ", _SEPARATORS.sub(" ", text)).strip()
+    text = _GERESH_LIKE.sub(GERESH, _GERSHAYIM_LIKE.sub(GERSHAYIM, text))
+    return _WHITESPACE.sub(" ", _SEPARATORS.sub(" ", text.replace(_HYPHEN, "-"))).strip()
 
 
 def canonical(text: str) -> str:

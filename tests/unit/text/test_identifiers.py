@@ -51,6 +51,7 @@ def test_years_dates_counts_and_models_are_not(question: str) -> None:
     [
         ("INV-001234", "Invoice inv-001234 was paid", True),
         ("INV-001234", "ref:INV-001234.", True),
+        ("INV-001234", "ref: INV\u2011001234", True),
         ("INV-001234", "שולם לפי ה-INV-001234", True),
         ("INV-001234", "שולם בINV-001234, סוף", True),
         ("ל-INV-001234", "Invoice INV-001234", True),
