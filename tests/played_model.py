@@ -10,7 +10,7 @@ from typing import Any
 from examples.scripted_model import Script, reply_to
 from rayapp.inference.ports import HelperName
 from rayapp.inference.prompts.loader import LANGUAGES, load_prompts
-from tests.support.chat_server import ChatRequest, Reply, chat_server, good, shape
+from tests.support.chat_server import ChatRequest, Reply, chat_server, events, good, shape
 
 # Helpers that only these tests play; all others are those of the example's script.
 PLAYED: tuple[HelperName, ...] = (
@@ -50,22 +50,24 @@ class PlayedModel:
         messages = request.body["messages"]
         texts = (isinstance(one.get(name), str) for one in messages for name in ("role", "content"))
         tools = ((one.get("function") or {}).get("name") for one in request.body.get("tools") or ())
+        streams = bool(request.body.get("stream"))
         if not (all(texts) and all(tools)):
-            return good("I read text alone.")
+            return _spoken({"role": "assistant", "content": "I read text alone."}, streams=streams)
         helper = self._helpers.get(messages[0]["content"])
         if helper is None:
-            return _spoken(reply_to(self.script, request.body))
+            return _spoken(reply_to(self.script, request.body), streams=streams)
         text = messages[1]["content"]
         self.asked.append((helper, text))
         found = next((reply for part, reply in list(self.says.items()) if part in text), None)
         return found or good(_data(text))
 
 
-def _spoken(message: dict[str, Any]) -> Reply:
+def _spoken(message: dict[str, Any], *, streams: bool) -> Reply:
     """Also a call of a tool, which the assistant of the example makes."""
     usage = {"prompt_tokens": 11, "completion_tokens": 7}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return shape({"model": "scripted", "choices": [choice], "usage": usage})
+    choice = {"index": 0, "delta" if streams else "message": message, "finish_reason": "stop"}
+    answer = {"model": "scripted", "choices": [choice], "usage": usage}
+    return events(answer) if streams else shape(answer)
 
 
 def _data(question: str) -> str:

@@ -74,7 +74,11 @@ def streamed(*pieces: str, calls: str = "") -> Reply:
         function = {"name": calls, "arguments": "{}"}
         deltas.append({"tool_calls": [{"index": 0, "id": "c1", "function": function}]})
     rows = [_chunk(delta) for delta in deltas]
-    rows.append(_chunk({}, "tool_calls" if calls else "stop"))
+    return events(*rows, _chunk({}, "tool_calls" if calls else "stop"))
+
+
+def events(*rows: dict[str, Any]) -> Reply:
+    """Chunks as server-sent events."""
     body = b"".join(b"data: %s\n\n" % orjson.dumps(row) for row in rows) + b"data: [DONE]\n\n"
     return Reply(body=body, headers={"content-type": "text/event-stream"})
 
