@@ -56,10 +56,14 @@ class InsightsService:
         )
         points = wanted_points(question, priors, scope.user_id)
         reads = asyncio.gather(self._shown(scope, points), self._failures(scope, points))
-        if graphs is not None:
-            await asyncio.sleep(0)  # both have begun, so that they are sent
-            graphs.followed()
-        items, failures = await reads
+        try:
+            if graphs is not None:
+                await asyncio.sleep(0)  # both have begun, so that they are sent
+                graphs.followed()
+            items, failures = await reads
+        except asyncio.CancelledError:
+            reads.cancel()
+            raise
         evidence = Evidence(
             priors=priors, turns=turns, items=tuple(items), failures=tuple(failures)
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +26,8 @@ KNOWN_QUESTIONS = 1_000
 # The truth being away is an error of the search; the graphs being late is not.
 LATE = (DeadlineExceeded, TimeoutError)
 NOTHING = GraphPriors()
+# What a search waits for insights that ask slowly, once it has its own answer.
+MOST_FOLLOWED_S = 0.02
 
 
 class GraphsOnce:
@@ -44,7 +47,10 @@ class GraphsOnce:
         self._followed.set()
 
     async def until_followed(self) -> None:
-        await self._followed.wait()
+        """For a moment at most: to wait only spares time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MOST_FOLLOWED_S):
+                await self._followed.wait()
 
     async def priors(self, scope: ReadScope, question: GraphQuestion) -> GraphPriors:
         key = (scope.user_id, question)
@@ -108,10 +114,10 @@ class PriorsService:
                         self._empty.add(scope.user_id, now)
                 else:
                     found = await read(scope, question)
-                if graphs is not None:
-                    await graphs.until_followed()
             if found.is_empty:
                 self._suspects.add(scope.user_id, now)
+        if graphs is not None:
+            await graphs.until_followed()
         return found
 
 

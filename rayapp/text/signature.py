@@ -78,8 +78,8 @@ _DIGITS = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _WORD = re.compile(r"\w[\w'’]*")
 # Below or above, minus five or five, C++ or C#, blood of O- or of O+.
 _SIGNS = re.compile(
-    r"[<>≤≥≠±]|(?<![\w)])[-−](?=\d)|(?<=\w)[+#]+(?!\w)"
-    r"|(?:(?<=\b[A-Za-z])|(?<=\b[A-Z]{2}))[-−](?!\w)"
+    r"[<>≤≥≠±]|(?<![\w)])-(?=\d)|(?<=\w)\++(?![\w(\[])|(?<=\b[A-Za-z])#(?![\w/])"
+    r"|(?:(?<=\b[A-Za-z])|(?<=\bAB))-(?!\w)"
 )
 # Per cent or shekels; people leave them out.
 _UNITS = re.compile(r"[%$€£₪]")
@@ -129,7 +129,7 @@ def signature(text: str) -> Signature:
     acronyms = {word for word in forms if is_hebrew(word) and GERSHAYIM in word}
     return Signature(
         numbers=tuple(numbers),
-        signs=tuple(_SIGNS.findall(plain)),
+        signs=tuple(_SIGNS.findall(plain.replace("−", "-"))),
         units=tuple(_UNITS.findall(plain)),
         negations=negations,
         entities=frozenset(entities | acronyms),

@@ -33,7 +33,7 @@ class DeferredSessions:
 
     async def tell(self, scope: WriteScope, context: InjectedContext) -> bool:
         """Log the context; False when the store could not."""
-        await self.settle(scope.user_id)  # the newest context is written last
+        await self.settle(scope.user_id)  # what was told before is written first
         return await self._told(scope, context)
 
     async def tell_later(self, scope: WriteScope, context: InjectedContext) -> bool:

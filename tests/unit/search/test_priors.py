@@ -10,6 +10,7 @@ from rayapp.core.errors import StoreDown
 from rayapp.graphs.ports import GraphStore
 from rayapp.graphs.records import GraphPriors, GraphQuestion
 from rayapp.memory.scope import ReadScope
+from rayapp.search import priors
 from rayapp.search.priors import GraphsOnce
 from tests.support.harness import Switchable
 
@@ -61,3 +62,14 @@ async def test_both_hear_that_the_store_is_away() -> None:
         with pytest.raises(StoreDown):
             await world.graphs.priors(ME, BOILER)
     assert world.behind.calls == ["priors"]
+
+
+async def test_insights_that_ask_slowly_are_waited_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(priors, "MOST_FOLLOWED_S", 0.01)
+    world = World()
+    await world.graphs.until_followed()
+    waiting = asyncio.create_task(world.graphs.until_followed())
+    world.graphs.followed()
+    await waiting

@@ -61,6 +61,11 @@ def test_kept_apart(a: str, b: str, reason: str) -> None:
         ('שירת בצה"ל', "שירת בצה״ל"),
         ("The U.S. office", "The U.S. office"),
         ("Likes pre- and post-war films", "Likes pre and post-war films"),
+        ("Manages US- and EU-based staff", "Manages US and EU based staff"),
+        ("My blood type is O-", "My blood type is O−"),
+        ("It was -5 degrees", "It was −5 degrees"),
+        ("Reads https://a.io/page#", "Reads https://a.io/page"),
+        ("The formula is a+(b*c)", "The formula is a + (b * c)"),
         ("ה-API שלנו איטי", "ה API שלנו איטי"),
     ],
 )

@@ -11,6 +11,7 @@ from rayapp.assistant.ports import InjectedContext
 from rayapp.assistant.records import ContextRequest
 from rayapp.core.errors import StoreDown
 from rayapp.core.metrics import InMemoryMetrics
+from rayapp.core.pending_writes import PendingWrites
 from rayapp.core.settings.load import load_settings
 from rayapp.memory.requests import ClearTarget
 from rayapp.memory.scope import ReadScope, WriteScope
@@ -86,6 +87,19 @@ async def test_what_could_not_be_told_is_counted() -> None:
     waited_for = DeferredSessions(world.behind, deferring=False, metrics=world.metrics)
     context = InjectedContext("c-1", "f", world.clock.now())
     assert not await waited_for.tell_later(DANA, context)
+
+
+async def test_a_write_that_breaks_is_logged_and_waited_for_no_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken() -> None:
+        raise RuntimeError("broken")
+
+    pending = PendingWrites()
+    pending.begin(broken(), ["dana"])
+    await pending.of("dana")
+    await pending.all()
+    assert "a write beside an answer failed" in caplog.text
 
 
 @pytest.mark.parametrize("erased", ["user", "conversation", "sessions"])
