@@ -91,6 +91,16 @@ TITLES = {
 }
 
 
+async def six_facts(world: ArchiveWorld, http: httpx.AsyncClient) -> bytes:
+    """The archive of six memories, which are gone."""
+    for number in range(6):
+        said = {"text": f"fact {number}", "memory_id": f"f{number}", "tier": "history"}
+        await ask(http, "POST", "/api/memory/store", said)
+    data = await world.exported()
+    await erase_rows(world)
+    return data
+
+
 async def sent(
     http: httpx.AsyncClient, source: str, name: str, data: bytes, **fields: str
 ) -> dict[str, Any]:
@@ -284,11 +294,7 @@ class ArchiveContract:
         self, world: ArchiveWorld, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async with world.http() as http:
-            for number in range(6):
-                said = {"text": f"fact {number}", "memory_id": f"f{number}", "tier": "history"}
-                await ask(http, "POST", "/api/memory/store", said)
-            data = await world.exported()
-            await erase_rows(world)
+            data = await six_facts(world, http)
             monkeypatch.setattr(imports, "BATCH", 2)
             with monkeypatch.context() as patch:
                 patch.setattr(world.container.imports, "_budget_s", 0.0)
@@ -303,11 +309,7 @@ class ArchiveContract:
         self, world: ArchiveWorld, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async with world.http() as http:
-            for number in range(6):
-                said = {"text": f"fact {number}", "memory_id": f"f{number}", "tier": "history"}
-                await ask(http, "POST", "/api/memory/store", said)
-            data = await world.exported()
-            await erase_rows(world)
+            data = await six_facts(world, http)
             monkeypatch.setattr(imports, "BATCH", 2)
             monkeypatch.setattr(world.container.imports, "_budget_s", 0.0)
             gone: list[str] = []

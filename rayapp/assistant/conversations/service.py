@@ -352,15 +352,14 @@ class HooksService:
         name = before.conversation_id
         messages = [before.message_id]
         judged: tuple[ports.KeptTurn, ...] = ()
-        title = None
+        title, row = None, await self.conversations.get(scope.own, name)
         if before.question != turn.question:
             place = (before.at, before.message_id)
             judged = tuple(await self.conversations.turns(scope.own, name, limit=1, before=place))
             messages += [one.message_id for one in judged]
-            titled = await self.conversations.get(scope.own, name)
-            if not judged or (titled and titled.title == first_words(before.question)):
+            if not judged or (row and row.title == first_words(before.question)):
                 title = first_words(turn.question)
-        if title is not None or await self._summed(scope.own, before):
+        if title is not None or (row and await self._summed(scope.own, row, before)):
             await self.conversations.untell(scope, name, title)
         detected = [
             outcome_key(scope.user_id, name, message, about)
@@ -381,13 +380,13 @@ class HooksService:
         await self.unlearning.outcomes(scope, taught)
         await self.unlearning.turn(scope, name, before.message_id)
 
-    async def _summed(self, scope: ReadScope, turn: ports.KeptTurn) -> bool:
+    async def _summed(
+        self, scope: ReadScope, row: ports.Conversation, turn: ports.KeptTurn
+    ) -> bool:
         """Whether the bullets of its conversation may tell of it; those after them are not many."""
-        name = turn.conversation_id
-        row = await self.conversations.get(scope, name)
-        if row is None or not row.summed:
+        if not row.summed:
             return False
-        after = row.exchanges - row.summed
+        name, after = turn.conversation_id, row.exchanges - row.summed
         later = await self.conversations.turns(scope, name, limit=after) if after > 0 else ()
         return all(one.message_id != turn.message_id for one in later)
 
