@@ -6,11 +6,14 @@ Without paths: format, lint, layers, types and all tests that need no engine and
 Rules on generated examples are tried with a fifth of them, the same each time: pytest alone draws
 new ones.
 `--all`: all examples, and the tests of processes, on real engines, Ray, real HTTP and killed
-processes. What this machine cannot run is named before the first step and after the last.
+processes; types and fast tests also on every other supported interpreter of this machine, each
+installed as the README says. What this machine cannot run is named before the first step and after
+the last.
 """
 
 import argparse
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -21,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from tests.interpreters import Interpreter, find_interpreters, missing_versions
 from tests.local_models import missing_packages
 from tests.support.examples import QUICK
 
@@ -55,11 +59,13 @@ class Step:
 
     Attributes:
         beside: the steps after it do not wait for its end, and it prints when it has ended.
+        env: variables of this step alone.
     """
 
     name: str
     command: Sequence[str]
     beside: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
     _started: float = 0.0
     _said: IO[bytes] | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
@@ -70,7 +76,7 @@ class Step:
             self._head()
         self._started = time.monotonic()
         self._process = subprocess.Popen(
-            self.command, cwd=ROOT, env=env, stdout=self._said, stderr=self._said
+            self.command, cwd=ROOT, env={**env, **self.env}, stdout=self._said, stderr=self._said
         )
 
     def ended(self) -> int | None:
@@ -188,8 +194,11 @@ def module_of(file: Path) -> str:
     return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
 
 
-def steps(everything: bool) -> list[Step]:
-    """In order of cheapness."""
+def steps(everything: bool, interpreters: Sequence[Interpreter] = ()) -> list[Step]:
+    """In order of cheapness.
+
+    `interpreters`: the others that run types and fast tests too.
+    """
     python = [sys.executable, "-m"]
     tests = [*python, "pytest", *SAME_EXAMPLES]
     chosen = f"{NEEDS_NOTHING} and not process"
@@ -209,6 +218,7 @@ def steps(everything: bool) -> list[Step]:
     running = f"(ray or realdata) and not fault{real}"
     return [
         *fast,
+        *(step for each in interpreters for step in interpreter_steps(each, chosen)),
         Step("processes", [*tests, "-m", processes, *EVERY_CORE]),
         Step("engines", [*tests, "-m", engines, *ENGINE_PER_FILE]),
         Step("running", [*tests, "-m", running, "--durations=10", *TWO_STACKS]),
@@ -217,9 +227,26 @@ def steps(everything: bool) -> list[Step]:
     ]
 
 
-def left_out() -> list[str]:
+def interpreter_steps(interpreter: Interpreter, chosen: str) -> list[Step]:
+    """Install the lock for it; then types, and the fast tests with a fifth of the examples."""
+    folder, version = interpreter.folder, interpreter.version
+    python = [str(folder / "bin" / "python"), "-m"]
+    install = [sys.executable, "-m", "tests.interpreters", str(interpreter.python), str(folder)]
+    types = ["mypy", "--python-version", interpreter.minor, "--cache-dir", str(folder / "types")]
+    tests = ["pytest", *SAME_EXAMPLES, *UNUSED, "-m", chosen, "-p", "no:cacheprovider", *EVERY_CORE]
+    return [
+        Step(f"install {version}", install),
+        Step(f"types {version}", [*python, *types], beside=True),
+        Step(f"tests {version}", [*python, *tests], env={QUICK: "1"}),
+    ]
+
+
+def left_out(interpreters: Sequence[Interpreter]) -> list[str]:
     """What `--all` cannot run here, and what it needs; one line each."""
-    lines = []
+    lines = [
+        f"Python {minor} is not on this machine: its types and tests are left out."
+        for minor in missing_versions(interpreters, running=platform.python_version())
+    ]
     if not os.environ.get("RAYAPP_REALDATA"):
         lines.append("RAYAPP_REALDATA is not set: the tests on evaluation sets are left out.")
     if missing := missing_packages():
@@ -241,9 +268,10 @@ def surroundings(everything: bool) -> dict[str, str]:
 def main() -> int:
     begun = time.monotonic()
     options = _options()
-    notes = left_out() if options.all else []
+    interpreters = find_interpreters() if options.all else []
+    notes = left_out(interpreters) if options.all else []
     print(*notes, sep="\n", end="\n" if notes else "", flush=True)
-    chosen = steps_of(options.paths) if options.paths else steps(options.all)
+    chosen = steps_of(options.paths) if options.paths else steps(options.all, interpreters)
     if bad := failed(chosen, surroundings(options.all)):
         print(f"check failed at {bad.name}; run that command alone to see it.", file=sys.stderr)
         return 1

@@ -81,8 +81,8 @@ def embedding_of(model: StaticModel) -> Embed:
     def embed(texts: Sequence[str]) -> Floats:
         sums = model.sums(texts)
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
-        units: Floats = sums / np.maximum(norms, np.float32(1e-9))
-        return units
+        units = sums / np.maximum(norms, np.float32(1e-9))
+        return np.asarray(units, np.float32)
 
     return embed
 
@@ -142,7 +142,7 @@ def _descend(rows: Doubles, used: Sequence[Example]) -> Doubles:
     lengths = np.array([len(one.before) for one in used])
     first = np.cumsum(lengths) - lengths
     of = np.repeat(np.arange(len(used)), lengths)
-    before = np.concatenate([one.before / max(one.before.max(), 1e-9) for one in used])
+    before = np.concatenate([one.before / max(np.max(one.before), 1e-9) for one in used])
     gold = np.concatenate([one.gold for one in used])
     share = _shares(used)[of]
     weights = np.zeros(rows.shape[1])

@@ -144,7 +144,7 @@ _HEBREW_KIND = r"(?:\sה?(?:חדש|ישנ|זמני|נוכחי|ראשי|קבוע|
 # `"api_key": "two words"`: the whole string, which may hold escaped quotes.
 JSON_VALUE = re.compile(
     r"(?i)(?:" + _NAME + "|" + _HEBREW_NAME + r")(?P<quote>[\"'])\s{0,3}:\s{0,3}(?P=quote)"
-    r"(?P<value>(?:(?!(?P=quote))[^\\\n]|\\.){4,500}+)(?:(?P=quote)|\Z)"
+    r"(?P<value>(?:(?!(?P=quote))[^\\\n]|\\.){4,500})(?:(?P=quote)|\Z)"
 )
 # The same in a string of JSON: its quotes have backslashes, those within it have more of them.
 NESTED_VALUE = re.compile(
@@ -196,8 +196,8 @@ _PLACEHOLDERS = frozenset(
 _VARIABLES = ("${", "$(", "{{", "process.env", "os.env")
 _PATH = re.compile(r"(?:~|\.{1,2})?(?:[/\\][\w.@ -]{1,100}){1,40}[/\\]?\Z|[A-Za-z]:\\")
 # A call, an item of a list; a plain name, which may be one of another object.
-_CALL = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*+[(\[]")
-_IDENTIFIER = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*+[):]*\Z")
+_CALL = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*[(\[]")
+_IDENTIFIER = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*[):]*\Z")
 
 
 def looks_secret(match: Match) -> bool:

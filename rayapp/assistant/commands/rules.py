@@ -76,11 +76,14 @@ _ABBREVIATED = "|".join(
     + [r"(?<=\bברח)\.(?=\s+(?:\S+\s+){1,3}\d)"]
 )
 _SENTENCE = re.compile(rf"(?:[^.!?\n]|[.!?](?=[^\s.!?])|{_ABBREVIATED})+[.!?]*", re.IGNORECASE)
-_POLITE_EN = (
+_KIND_WORD_EN = (
     r"(?:(?:please|ok(?:ay)?|hey|hi|hello|thanks|great|also|and|now|so|just)[,!]?\s+"
-    r"|(?:can|could|would|will) you (?:please |also )?)*+"
+    r"|(?:can|could|would|will) you )"
 )
-_POLITE_HE = r"(?:(?:בבקשה|אנא|נא|אז|גם|וגם|היי|שלום|אוקיי|טוב)[,!]?\s+|(?:תוכלי?|אפשר) )*+"
+_KIND_WORD_HE = r"(?:(?:בבקשה|אנא|נא|אז|גם|וגם|היי|שלום|אוקיי|טוב)[,!]?\s+|(?:תוכלי?|אפשר) )"
+# All of them: what comes next is none.
+_POLITE_EN = rf"(?:{_KIND_WORD_EN})*(?!{_KIND_WORD_EN})"
+_POLITE_HE = rf"(?:{_KIND_WORD_HE})*(?!{_KIND_WORD_HE})"
 _ASKED_KINDLY = re.compile(
     r"(?:please |hey |hi )*(?:can|could|would|will) you|(?:היי |שלום )*(?:תוכלי?|אפשר) ",
     re.IGNORECASE,

@@ -113,8 +113,9 @@ def pool(tokens: Vector, mask: npt.NDArray[np.int64], pooling: Pooling) -> Vecto
     if pooling == "cls":
         return tokens[:, 0]
     weights = mask[:, :, None].astype(np.float32)
-    total: Vector = (tokens * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1.0)
-    return total
+    total = (tokens * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), np.float32(1.0))
+    pooled: Vector = total.astype(np.float32, copy=False)
+    return pooled
 
 
 class LocalRerankBackend:

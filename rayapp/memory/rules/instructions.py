@@ -63,10 +63,12 @@ _FROM_NOW = (
     r"(?:from (?:now|here|this point) on(?:wards?)?|going forward|moving forward|henceforth|"
     r"in (?:the )?future|for (?:all )?future \w+)"
 )
-_OPENING = (
-    r"^(?:(?:ok(?:ay)?|so|and|also|hey|hi|hello|thanks|thank you|great|please|note|reminder|rules?|"
-    r"preferences?|instructions?|important|by the way|btw|in general|just|but)[,:!]?\s+)*+"
+_OPENER = (
+    r"(?:ok(?:ay)?|so|and|also|hey|hi|hello|thanks|thank you|great|please|note|reminder|rules?|"
+    r"preferences?|instructions?|important|by the way|btw|in general|just|but)[,:!]?\s+"
 )
+# All of them: what comes next is none, so that none is read as a word of the rule itself.
+_OPENING = rf"^(?:{_OPENER})*(?!{_OPENER})"
 # Where a clause begins inside a sentence.
 _CLAUSE = (
     r"(?:^|[,;()–—]\s*|\b(?:and|but|so|because|as|since|also|although|though|while|that|where|"
@@ -131,10 +133,10 @@ _HE_REMARK = (
     r"| (?!(?:לי|לנו|איתי|אליי|אלי) )[א-ת]+ (?:הוא|היא|תמיד|אף))|"
     r"אל ת(?:דאג|שאל|חשוב|תרגש|פחד|גיד|צחיק)(?:י|ו)?(?= ?[,!])"
 )
-_HE_OPENING = (
-    r"^(?:(?:בבקשה|אז|וגם|גם|אגב|שלום|היי|תודה|אוקיי|טוב|הערה|כלל|חשוב|תזכרי?|זכור|זכרי)"
-    r"[,:!]?\s+)*+"
+_HE_OPENER = (
+    r"(?:בבקשה|אז|וגם|גם|אגב|שלום|היי|תודה|אוקיי|טוב|הערה|כלל|חשוב|תזכרי?|זכור|זכרי)[,:!]?\s+"
 )
+_HE_OPENING = rf"^(?:{_HE_OPENER})*(?!{_HE_OPENER})"
 _HE_CLAUSE = (
     r"(?:^|[,;()–—]\s*|(?:כי|אבל|אז|וגם|גם|כן|האמת|בגלל|מכיוון|אגב|העדפה|תזכור|תזכרי|זכור|זכרי|לב|"
     r"בחשבון)[,:]?\s+)ו?ש?"

@@ -131,7 +131,7 @@ def _plain_json(data: bytes, name: str) -> Any:
 
 
 # A string, the beginning of one, or a bracket. Strings are skipped: they may hold brackets.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["{}\[\]]', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*"|["{}\[\]]', re.DOTALL)
 CHUNK_BYTES = 1 << 18
 
 

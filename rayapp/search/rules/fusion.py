@@ -186,7 +186,7 @@ def held_shares(question: str, candidates: Candidates) -> Floats | None:
         return None
     held = np.array([[one.is_in(item.text) for one in identifiers] for item in candidates.items])
     counts: Floats = held[:, 2 * held.sum(axis=0) <= len(candidates)].sum(axis=1, dtype=np.float64)
-    most = float(counts.max())
+    most = float(np.max(counts))
     return counts / most if most else None
 
 
@@ -252,10 +252,10 @@ def _scaled(scores: Floats, *, cut: bool) -> Floats:
     """
     missing = np.isnan(scores)
     known = scores[~missing]
-    if not len(known) or known.max() <= 0.0:
+    if not len(known) or (highest := np.max(known)) <= 0.0:
         return np.zeros(len(scores))
-    raw = np.where(missing, known.min() if cut else 0.0, scores)
-    shares: Floats = (raw / known.max()).clip(0.0, 1.0)
+    raw = np.where(missing, np.min(known) if cut else 0.0, scores)
+    shares: Floats = (raw / highest).clip(0.0, 1.0)
     return shares
 
 

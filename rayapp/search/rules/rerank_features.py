@@ -314,7 +314,7 @@ def _neighbours(near: Floats, texts: _Texts, both: Floats) -> dict[str, Floats]:
     numbers = (at + texts.text_of[at] * GAP) * step + word
     met = _met(numbers, numbers + (LOOSE_STEPS[:, None] * step + 1))
     strict: Bools = met[0]
-    loose: Bools = np.logical_or.reduce(met)
+    loose: Bools = np.any(met, axis=0)
     weights = np.sqrt(both[:-1, 0] * both[1:, 0])
     weights = np.append(weights / weights.sum(), 0.0)
     for name, together in (("bigrams", strict), ("bigrams_loose", loose)):

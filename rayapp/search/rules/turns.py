@@ -57,7 +57,7 @@ def with_turns(
     values = _by_speaker(items, relevance, question, shares.speaker)
     if shares.neighbour > 0.0:
         values = values + _from_neighbours(items, values, shares, query_lang)
-    highest = values.max(initial=0.0)
+    highest = np.max(values, initial=0.0)
     return values / highest if highest > 1.0 else values
 
 

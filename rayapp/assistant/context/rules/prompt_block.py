@@ -35,7 +35,7 @@ CACHE_LINES, CACHED_CHARS = 1 << 12, 1_000
 
 # Words with one blank between them, of signs that no mark is made of: nothing is changed in it.
 _WORD = "[!-)+-;?-Z\\\\^-~\u05d0-\u05ea\u05f3\u05f4×]++"
-_ORDINARY = re.compile(f"{_WORD}(?: {_WORD})*+")
+_ORDINARY = re.compile(f"{_WORD}(?: {_WORD})*")
 _BREAKS = re.compile("(?<![ \t])[ \t]*+[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\\s*+")
 # Joiners change what an emoji or a Persian word is, and only stand between such characters.
 _JOINERS = "\u200c\u200d"
@@ -114,8 +114,8 @@ _POSITION = re.compile(
 # A bold label with a colon is how the block heads its sections, a double rule its ends.
 _IN_BOLD = rf"[^*\s][{_M}]*+(?:[^*{_M}][{_M}]*+)"
 _BOLD_LABEL = re.compile(rf"(?<!\*)\*{{2,}}+({_IN_BOLD}{{0,200}}?:{_GAP})\*{{2,}}+")
-_BOLD_NAME = re.compile(rf"(?<!\*)\*{{2,}}+({_IN_BOLD}{{0,200}}+)\*{{2,}}+(?={_GAP}:)")
-_RULED = re.compile(rf"(?<!=)={{3,}}+((?:[^={_M}][{_M}]*+){{1,200}}+)={{3,}}+")
+_BOLD_NAME = re.compile(rf"(?<!\*)\*{{2,}}+({_IN_BOLD}{{0,200}})\*{{2,}}+(?={_GAP}:)")
+_RULED = re.compile(rf"(?<!=)={{3,}}+((?:[^={_M}][{_M}]*+){{1,200}})={{3,}}+")
 _ID = re.compile(r"[^A-Za-z0-9._:@-]")
 
 
