@@ -16,7 +16,7 @@ from tests.interpreters import (
 
 SYSTEM = Interpreter(SYSTEM_PYTHON, "3.11.2")
 OTHERS = [
-    Interpreter(Path(f"/opt/{version}/bin/python3"), version)
+    Interpreter(Path(f"{version}/bin/python3"), version)
     for version in ("3.11.7", "3.12.1", "3.12.10", "3.13.0")
 ]
 
