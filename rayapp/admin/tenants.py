@@ -30,7 +30,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantErased:
-    """`removed`, `left`: of all its users, by place, as certificates say them.
+    """`removed`, `left`, `unseen`: of all its users, by place, as certificates say them.
 
     `users_left`: still to be erased, by the same request again.
     """
@@ -41,10 +41,11 @@ class TenantErased:
     users_left: int
     removed: dict[str, int]
     left: dict[str, int]
+    unseen: tuple[str, ...]
 
     @property
     def complete(self) -> bool:
-        return not self.users_left and not any(self.left.values())
+        return not self.users_left and not any(self.left.values()) and not self.unseen
 
 
 class TenantStores(Protocol):
@@ -95,11 +96,13 @@ class TenantsService:
         revoked = await self.stores.api_keys.revoke(None, self.runtime.clock.now(), org_id=org_id)
         removed: Counter[str] = Counter()
         left: Counter[str] = Counter()
+        unseen: set[str] = set()
         for at in range(0, len(owners), AT_ONCE):
             scopes = [WriteScope(one, "tenant erasure") for one in owners[at : at + AT_ONCE]]
             for found in await asyncio.gather(*(self.erasure.erase(one, until) for one in scopes)):
                 removed.update(found.removed)
                 left.update(found.left)
+                unseen.update(found.unseen)
             if self.runtime.clock.monotonic() >= until:
                 break
         removed[ARCHIVES] += await self.files.erase_tenant(org_id)
@@ -111,4 +114,5 @@ class TenantsService:
             users_left=len(rest),
             removed=dict(sorted(removed.items())),
             left=dict(sorted(left.items())),
+            unseen=tuple(sorted(unseen)),
         )

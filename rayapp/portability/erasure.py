@@ -143,11 +143,21 @@ class ErasureService:
     ) -> Certificate:
         left = dict(await self._archive.left(scope.own))
         now = await self._points(scope)
-        left[INDEX] = 1 if now is None else now  # nobody can tell while it is away
-        left[ARCHIVES] = len(await self._files.kept(scope.user_id))
+        archives = await self._archives(scope)
+        counts = {INDEX: now, ARCHIVES: archives}
+        left |= {place: count for place, count in counts.items() if count is not None}
+        unseen = tuple(sorted(place for place, count in counts.items() if count is None))
         if points is not None and now is not None:
             removed[INDEX] = max(0, points - now)
-        return self._signed(scope, removed, left)
+        return self._signed(scope, removed, left, unseen=unseen)
+
+    async def _archives(self, scope: WriteScope) -> int | None:
+        """How many are kept; None: their folder cannot be read."""
+        try:
+            return len(await self._files.kept(scope.user_id))
+        except OSError:
+            log.warning("archives of an erased user cannot be looked at", exc_info=True)
+            return None
 
     def _signed(
         self, scope: WriteScope, removed: Mapping[str, int], left: Mapping[str, int], **part: Any

@@ -84,8 +84,11 @@ class ArchiveFiles:
         return gone
 
     async def erase(self, user_id: str) -> int:
-        """Remove all of a user, unfinished ones too; how many there were."""
-        count = len(await self.kept(user_id))
+        """Remove all of a user, unfinished ones too; how many there were, as far as the folder can
+        be read."""
+        count = 0
+        with suppress(OSError):
+            count = len(await self.kept(user_id))
         await asyncio.to_thread(shutil.rmtree, self._of(user_id), ignore_errors=True)
         return count
 

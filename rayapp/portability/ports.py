@@ -180,6 +180,7 @@ class Certificate:
         part: what was erased of the user; `part_sha256`: its id. All of it: the user, and no id.
         removed: rows, points and files that this call removed.
         left: what still names the user; all 0 when it is `complete`.
+        unseen: places that could not be looked at; none when it is `complete`.
         sha256: of all the rest, as `text` gives it.
     """
 
@@ -189,10 +190,11 @@ class Certificate:
     left: dict[str, int]
     part: Literal["user"] | Part = "user"
     part_sha256: str = ""
+    unseen: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
-        return not any(self.left.values())
+        return not any(self.left.values()) and not self.unseen
 
     @property
     def text(self) -> bytes:

@@ -202,6 +202,16 @@ class ErasePartQuery(EraseQuery):
     id: bases.Name = Field(description="Of the conversation, document, subject or memory.")
 
 
+def unfinished_erasure(unseen: tuple[str, ...]) -> str:
+    """What to do about it, as a sentence."""
+    again = "send the same request again until complete is true."
+    if not unseen:
+        return f"A part is left: {again}"
+    return (
+        f"These places could not be looked at: {', '.join(unseen)}. Bring them back, then {again}"
+    )
+
+
 class CertificateView(bases.Answer):
     """Counts by place: collections of the database, the index, archives on disk."""
 
@@ -209,6 +219,7 @@ class CertificateView(bases.Answer):
     at: datetime
     removed: dict[str, int] = Field(description="By this call.")
     left: dict[str, int] = Field(description="What still names the user.")
+    unseen: tuple[str, ...] = Field(description="Places that could not be looked at.")
     part: str = Field(description="What was erased: `user`, or a part of it.")
     part_sha256: str = Field(description="SHA-256 of the id of the part; empty of a user.")
     sha256: str = Field(description="Of the other fields as JSON with sorted names.")
@@ -227,5 +238,5 @@ class ErasedAnswer(bases.Success):
         if found.part != "user":
             message = f"Everything of the {found.part} is erased."
         if not found.complete:
-            message = "A part is left: send the same request again until complete is true."
+            message = unfinished_erasure(found.unseen)
         return cls(complete=found.complete, certificate=found, message=message)

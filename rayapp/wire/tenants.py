@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Self
 from pydantic import Field
 
 from rayapp.wire import bases
+from rayapp.wire.data import unfinished_erasure
 
 if TYPE_CHECKING:  # programs that only have the client need not hold what this imports
     from rayapp.admin.tenants import TenantErased
@@ -36,11 +37,12 @@ class TenantErasedAnswer(bases.Success):
     users_left: int
     removed: dict[str, int] = Field(description="By this call, by place.")
     left: dict[str, int] = Field(description="Of the users that this call came to, by place.")
+    unseen: tuple[str, ...] = Field(description="Places that could not be looked at.")
     message: str
 
     @classmethod
     def from_erased(cls, found: "TenantErased") -> Self:
         message = "Everything of the tenant is erased and its keys are revoked."
         if not found.complete:
-            message = "A part is left: send the same request again until complete is true."
+            message = unfinished_erasure(found.unseen)
         return cls.of(found, message=message)

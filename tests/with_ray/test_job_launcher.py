@@ -101,6 +101,7 @@ def test_elsewhere_a_driver_gets_the_settings_of_this_process_but_no_secret(
         **by_node,
         "RAYAPP_STACK": "mark",
         "RAYAPP_JOBS__LEASE_S": "20",
+        "RAYAPP_BACKUP__DIR": "/mnt/archives",
         "RAYAPP_DATAGOV__CKAN_URL": "https://data.gov.il",
         "MONGODB_URI": "mongodb://u:secret@h:27017",
         "RAYAPP_MONGO__URI": "mongodb://u:secret@h:27017",
@@ -114,6 +115,7 @@ def test_elsewhere_a_driver_gets_the_settings_of_this_process_but_no_secret(
     assert job_environment(settings, env) == {
         "RAYAPP_PROFILE": "prod",
         "RAYAPP_JOBS__LEASE_S": "20",
+        "RAYAPP_BACKUP__DIR": "/mnt/archives",
         "RAYAPP_DATAGOV__CKAN_URL": "https://data.gov.il",
         "RAYAPP_DATA__DIR": str(tmp_path.resolve()),
     }

@@ -435,7 +435,9 @@ def _kept(what: str) -> float:
 
 
 class BackupSettings(SettingsSection):
-    dir: Path | None = setting(None, "Folder of archives; empty: `backups` in data.dir.")
+    dir: Path | None = setting(
+        None, "Folder of archives, one for all hosts; empty: `backups` in data.dir."
+    )
     max_upload_bytes: int = setting(
         64 << 20, "Largest archive that an upload takes; each is in memory.", ge=1024
     )
@@ -462,6 +464,10 @@ class BackupSettings(SettingsSection):
         "Folder or address, away from the data and the backups, of the keys under "
         "which a backup seals the rows of each user; an erased user's key goes. Empty: not sealed.",
     )
+
+    def is_local_to(self, data: Path) -> bool:
+        """Whether archives lie in the data directory, which every host has for itself."""
+        return self.folder_in(data).resolve().is_relative_to(data.resolve())
 
     def folder_in(self, data: Path) -> Path:
         """Of archives and backups, for this data directory."""

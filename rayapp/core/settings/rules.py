@@ -145,6 +145,16 @@ def _incomplete_production(settings: Settings) -> str | None:
         return "profile prod needs a Qdrant server: set QDRANT_URL"
     if not settings.keys_required:
         return "profile prod needs keys: set auth.mode to keys"
+    if settings.auth.sessions and not settings.auth.session_secret:
+        return (
+            "profile prod signs session tokens on several hosts: set auth.session_secret to one "
+            "secret for all of them, or auth.sessions to false"
+        )
+    if settings.backup.is_local_to(settings.data.dir):
+        return (
+            "profile prod keeps archives of users where all hosts see them: set backup.dir to a "
+            "folder that every host mounts, outside data.dir"
+        )
     return None
 
 

@@ -12,8 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.core.errors import IndexDown
 from rayapp.core.settings.model import CompatSettings, Settings
 from rayapp.portability import files
+from rayapp.portability.files import KeptArchive
 from tests.support.archive_world import ArchiveWorld, ask, fill, settings_in
 from tests.support.harness import Harness
 
@@ -214,6 +216,30 @@ async def test_a_certificate_says_what_went_and_what_is_left(world: ArchiveWorld
     assert proof["sha256"] == hashlib.sha256(text.encode()).hexdigest()
     assert proof["user_sha256"] == hashlib.sha256(world.user.encode()).hexdigest()
     assert await other.stores.archive.left(other.reads) == before
+
+
+async def test_a_certificate_names_what_could_not_be_looked_at(
+    world: ArchiveWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(user_id: str) -> list[KeptArchive]:
+        raise OSError("Stale file handle")
+
+    await fill(world)
+    await world.work()
+    files = world.container.exports.files
+    async with world.http() as http:
+        await ask(http, "DELETE", "/api/memory/user?confirm=DELETE")
+        await world.work()
+        with monkeypatch.context() as patch:
+            patch.setattr(world.container.index, "error", IndexDown("The index is away."))
+            patch.setattr(files, "_list", unreadable)
+            blind = await ask(http, "DELETE", "/api/memory/user?confirm=DELETE")
+        seen = await ask(http, "DELETE", "/api/memory/user?confirm=DELETE")
+    assert blind["complete"] is False
+    assert blind["certificate"]["unseen"] == ["archives", "vector_index"]
+    assert not {"archives", "vector_index"} & blind["certificate"]["left"].keys()
+    assert "could not be looked at: archives, vector_index." in blind["message"]
+    assert (seen["complete"], seen["certificate"]["unseen"]) == (True, [])
 
 
 async def test_a_conversation_of_which_no_turn_was_kept_is_erased_with_what_names_it(

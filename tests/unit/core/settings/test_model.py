@@ -12,7 +12,17 @@ from rayapp.core.settings import reference as settings_reference
 from rayapp.core.settings.load import CONFIG_DIR, load_settings, setting_names
 from rayapp.core.settings.model import Settings, SettingsSection
 
-PROD_ENV = {"MONGODB_URI": "mongodb://db/?replicaSet=rs", "QDRANT_URL": "http://index:6333"}
+PROD_ENV = {
+    "MONGODB_URI": "mongodb://db/?replicaSet=rs",
+    "QDRANT_URL": "http://index:6333",
+    "RAYAPP_BACKUP__DIR": "/mnt/archives",
+}
+PROD = {
+    "profile": "prod",
+    "mongo": {"uri": "mongodb://x"},
+    "qdrant": {"url": "http://x"},
+    "auth": {"mode": "keys"},
+}
 
 
 def load(**overrides: Any) -> Settings:
@@ -170,6 +180,19 @@ def test_bad_yaml(tmp_path: Path, text: str, said: str) -> None:
         (
             {"profile": "prod", "mongo": {"uri": "mongodb://x"}, "qdrant": {"url": "http://x"}},
             "profile prod needs keys",
+        ),
+        (PROD, "set backup.dir to a folder that every host mounts"),
+        (
+            {**PROD, "data": {"dir": "/data"}, "backup": {"dir": "/data/archives"}},
+            "set backup.dir to a folder that every host mounts",
+        ),
+        (
+            {
+                **PROD,
+                "backup": {"dir": "/mnt/archives"},
+                "auth": {"mode": "keys", "sessions": True},
+            },
+            "set auth.session_secret to one secret for all of them",
         ),
     ],
 )
