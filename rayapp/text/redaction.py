@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from rayapp.text.key_formats import API_KEY, MODEL_KEY
+
 # A copy of a text for patterns to look at: escapes read, dashes and spaces alike.
 #
 # What a pattern finds in the copy is replaced in the text as it came.
@@ -82,6 +84,49 @@ def fold(text: str, unseen: str = "") -> Folded:
         starts[0] = 0
     raw = tuple(text[first:last] for first, last in pairwise([*starts, len(text)]))
     return Folded("".join(seen), raw)
+
+
+# The end of a line within a word, with the indentation, the mark of a quote or the backslash around
+# it, and the run that goes on.
+_WRAP = re.compile(
+    r"(?<=[A-Za-z0-9_+/=.:-])\\?\r?\n[ \t>|]{0,16}(?=(?P<rest>[A-Za-z0-9_+/=.-]{4,}))"
+)
+_WORD_SWITCH = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
+# What a date, a version or a path is made of.
+_PARTS = re.compile(r"[-/.:+]")
+
+
+def join_lines(folded: Folded) -> Folded:
+    """The copy with a word that was wrapped as one: no line ends in it. Only where the rest looks
+    random, as that of a token does and that of a sentence does not, and begins no token itself."""
+    seen: list[str] = []
+    raw: list[str] = []
+    at = 0
+    for match in _WRAP.finditer(folded.seen):
+        begins = any(one.match(folded.seen, match.end()) for one in (API_KEY, MODEL_KEY))
+        if match.start() < at or begins or not _looks_random(match["rest"]):
+            continue
+        _extend(seen, raw, folded, at, match.start())
+        raw[-1] += "".join(_raw_of(folded, match.start(), match.end()))
+        at = match.end()
+    if not at:
+        return folded
+    _extend(seen, raw, folded, at, len(folded.seen))
+    return Folded("".join(seen), tuple(raw))
+
+
+def _extend(seen: list[str], raw: list[str], folded: Folded, first: int, last: int) -> None:
+    seen.append(folded.seen[first:last])
+    raw.extend(_raw_of(folded, first, last))
+
+
+def _raw_of(folded: Folded, first: int, last: int) -> Sequence[str]:
+    return (folded.seen if folded.raw is None else folded.raw)[first:last]
+
+
+def _looks_random(rest: str) -> bool:
+    """A part of it has digits and letters in turns, or capitals inside."""
+    return any(_WORD_SWITCH.search(part) for part in _PARTS.split(rest))
 
 
 def _fold(found: str, unseen: str) -> str:
@@ -295,26 +340,6 @@ _PEM = re.compile(
 )
 # A signed or encrypted token: header, payload, and up to three more parts.
 _JWT = re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{4,}){1,4}")
-# Keys whose providers gave them a form of their own. Sources: the providers' pages on the formats
-# of their tokens, and the public rules of secret scanners.
-_API_KEY = re.compile(
-    r"(?<![A-Za-z0-9_-])(?:"
-    r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA|ANVA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"
-    r"|gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255}"
-    r"|gl(?:pat|dt|rt|ptt|cbt)-[A-Za-z0-9_-]{20,255}"
-    r"|xox[abeoprs]-[A-Za-z0-9-]{10,255}|xapp-[A-Za-z0-9-]{10,255}"
-    r"|AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}"
-    r"|(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{24,}"
-    r"|rk_[A-Za-z0-9_-]{43}"
-    r"|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}"
-    r"|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|key-[0-9a-f]{32}(?![A-Za-z0-9])"
-    r"|(?:AC|SK)[0-9a-f]{32}(?![A-Za-z0-9])|dop_v1_[a-f0-9]{64}"
-    r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"
-    r"|(?:pplx|gsk|xai|tvly|r8|fc|jina)[-_](?:dev-)?[A-Za-z0-9]{24,}"
-    r")"
-)
-# Short prefixes need more: `sk-learn-contrib-project-template` is a name.
-_MODEL_KEY = re.compile(r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}")
 _WEBHOOK = re.compile(
     r"https://(?:hooks\.slack\.com/(?:services|workflows)"
     r"|discord(?:app)?\.com/api/webhooks)/[A-Za-z0-9_/-]{20,}"
@@ -407,12 +432,16 @@ _STRINGS = (
     _Rule("secret", JSON_VALUE, (":",), json_value),
     _Rule("secret", NESTED_VALUE, ("\\",), json_value),
 )
+# Of one word; a wrapped one is looked for as a whole first.
+_TOKENS = (
+    _Rule("token", _JWT, ("eyJ",)),
+    _Rule("api_key", API_KEY),
+    _Rule("api_key", MODEL_KEY, ("sk-",), _is_model_key),
+    _Rule("webhook", _WEBHOOK, ("https://hooks.", "https://discord")),
+)
 _RULES: tuple[_Rule, ...] = (
     _Rule("private_key", _PEM, ("-----BEGIN ",)),
-    _Rule("token", _JWT, ("eyJ",)),
-    _Rule("api_key", _API_KEY),
-    _Rule("api_key", _MODEL_KEY, ("sk-",), _is_model_key),
-    _Rule("webhook", _WEBHOOK, ("https://hooks.", "https://discord")),
+    *_TOKENS,
     _Rule("login", _URL_LOGIN, ("@",)),
     _Rule("token", AUTHORIZATION, ("uthorization", "UTHORIZATION"), is_authorized),
     _Rule("token", COOKIE, ("ookie", "OOKIE")),
@@ -440,6 +469,11 @@ def redact(text: str) -> Redaction:
         text = _apply(rule, Folded(text, None), counts).text
     for unseen in ("", " ") if has_unseen(text) else ("",):
         folded = fold(text, unseen)
+        joined = join_lines(folded)
+        if joined is not folded:
+            for rule in _TOKENS:
+                joined = _apply(rule, joined, counts)
+            folded = fold(joined.text, unseen)
         for rule in _RULES:
             folded = _apply(rule, folded, counts)
         text = folded.text
