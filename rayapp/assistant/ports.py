@@ -214,6 +214,7 @@ class KeptTurn:
         citations: what the answer was given with, under `receipt_id`.
         edited_at: when the same message came again with other words; None = never.
         feedback: what a person wrote with their thumb, the newest.
+        interrupted: the answer broke off and holds what had come, or nothing.
 
     One whose memory was deleted has no words: it only holds its place.
     """
@@ -232,6 +233,7 @@ class KeptTurn:
     receipt_id: str | None = None
     edited_at: datetime | None = None
     feedback: str | None = None
+    interrupted: bool = False
 
     @property
     def erased(self) -> bool:

@@ -177,7 +177,8 @@ class ExchangeRequest:
     `tools_called`: names of the tools that the assistant called in this turn, in `tool_rounds`
     answers; `tool_runs`: what
     became of calls; `model`: which one answers. `prompt`: the whole prompt is asked for too, for
-    its window or for `window` tokens.
+    its window or for `window` tokens. `interrupted`: the answer broke off, or never came; the last
+    message may be the question.
     """
 
     conversation_id: str
@@ -192,6 +193,7 @@ class ExchangeRequest:
     model: str | None = None
     prompt: bool = False
     window: int | None = None
+    interrupted: bool = False
     recorder: Recorder = field(default_factory=Recorder)
 
 

@@ -137,6 +137,7 @@ class StoredMessage(bases.Answer):
     memory_id: str | None = bases.Absent
     score: int | None = bases.Absent
     feedback: str | None = bases.Absent
+    interrupted: bool | None = bases.absent("The answer broke off: this is what had come of it.")
 
     @classmethod
     def pair(cls, turn: KeptTurn, score: int | None, documents: bool) -> tuple[Self, Self]:
@@ -156,6 +157,7 @@ class StoredMessage(bases.Answer):
             content=None if gone else turn.answer,
             tool_runs=turn.runs or None,
             score=score,
+            interrupted=turn.interrupted or None,
         )
         return asked, answered
 

@@ -227,6 +227,11 @@ class AnswerStream:
         """The choice that is kept."""
         return self._choice(0)
 
+    @property
+    def finished(self) -> bool:
+        """Whether the choice that is kept has come to its end."""
+        return 0 in self._finished
+
     def pass_on(self, chunk: dict[str, Any]) -> None:
         """Mend the chunk in place."""
         self._last = chunk

@@ -6,7 +6,7 @@ the model, and what was said is learned from, without a call of ours.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from rayapp.assistant.conversations.service import HooksService
 from rayapp.assistant.records import ExchangeRequest, Intents
 from rayapp.assistant.tools.rules.limits import limited_results
 from rayapp.assistant.tools.rules.table import ToolRow
-from rayapp.core.errors import ModelDown, RateLimited, RayappError
+from rayapp.core.errors import InvalidInput, ModelDown, RateLimited, RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.graphs.rules.directives import side_of
 from rayapp.inference.backends.chat_model import ChatEndpoint, usage_of
@@ -38,6 +38,8 @@ OFF = (
     "No language model is configured, so there is nobody to answer: set models.base_url and "
     "models.model."
 )
+# A request that the model refuses is put right and sent again: nothing of it is a turn.
+WRONG_REQUEST = (InvalidInput, RateLimited)
 # Memories put before the model, as the exchange hook takes when it is not told.
 LIMIT = 10
 
@@ -66,8 +68,8 @@ class CompletionsService:
     _: KW_ONLY
     table: Mapping[str, ToolRow]
     runtime: Runtime
-    # That nobody waits for: a task without a reference may vanish.
-    _charges: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    # What goes on when nobody waits for it: a task without a reference may vanish.
+    _unfinished: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     @property
     def endpoint(self) -> ChatEndpoint:
@@ -110,12 +112,21 @@ class CompletionsService:
         return Begun(asked, body, memory, receipt, intents)
 
     async def complete(self, scope: WriteScope, begun: Begun, recorder: Recorder) -> dict[str, Any]:
-        """The answer of the model, kept as a turn. Raises as `ChatEndpoint.ask`."""
-        body = await self.endpoint.ask(begun.body)
+        """The answer of the model, kept as a turn; without one the question is. Raises as
+        `ChatEndpoint.ask`."""
+        try:
+            body = await self.endpoint.ask(begun.body)
+        except WRONG_REQUEST:
+            raise
+        except (RayappError, asyncio.CancelledError):
+            await self._finish(self._keep_interrupted(scope, begun, "", recorder))
+            raise
         said = rules.answer_of(body)
         asked = begun.asked
         tools = rules.callable_tools(begun.body)
         hijacked = mend(body, asked.asks, json_wanted=asked.wants_json, tools=tools)
+        if said is None and not rules.calls_tools(body):
+            await self._keep_interrupted(scope, begun, "", recorder)
         own = None if rules.calls_tools(body) else self._own(said, hijacked)
         await self._keep(scope, begun, own, recorder)
         await self._record(scope, begun, body.get("usage"), said.content if said else "")
@@ -124,10 +135,11 @@ class CompletionsService:
     async def stream(
         self, scope: WriteScope, begun: Begun, recorder: Recorder
     ) -> AsyncGenerator[dict[str, Any]]:
-        """The chunks as the model makes them; the turn is kept when it has ended."""
+        """The chunks as the model makes them. The turn is kept when they have ended, or when the
+        model broke off or the reader left: then the answer is marked as interrupted."""
         asked, tools = begun.asked, rules.callable_tools(begun.body)
         passing = AnswerStream(asked.asks, json_wanted=asked.wants_json, tools=tools)
-        usage, answered = None, False
+        usage, answered, wrong = None, False, False
         try:
             async with self.endpoint.stream(begun.body) as chunks:
                 async for chunk in chunks:
@@ -137,17 +149,35 @@ class CompletionsService:
                     yield chunk
             if (rest := passing.end()) is not None:
                 yield rest
-            said = passing.first.said
-            broken = passing.called or passing.failed
-            whole = Message("assistant", said) if said.strip() and not broken else None
-            await self._keep(scope, begun, self._own(whole, passing.first.hijacked), recorder)
+        except WRONG_REQUEST:
+            wrong = True
+            raise
         finally:
+            if not wrong:
+                await self._finish(self._keep_stream(scope, begun, passing, recorder))
             # What was made is paid, though its reader left before the end, or it broke off.
             if answered:
-                charge = asyncio.create_task(self._record(scope, begun, usage, passing.first.said))
-                self._charges.add(charge)
-                charge.add_done_callback(self._charges.discard)
-                await asyncio.shield(charge)
+                await self._finish(self._record(scope, begun, usage, passing.first.said))
+
+    async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait for it; it goes on when nobody waits any more."""
+        task = asyncio.create_task(work)
+        self._unfinished.add(task)
+        task.add_done_callback(self._unfinished.discard)
+        await asyncio.shield(task)
+
+    async def _keep_stream(
+        self, scope: WriteScope, begun: Begun, passing: AnswerStream, recorder: Recorder
+    ) -> None:
+        """The turn of a stream that ended, wherever; a call of a tool does not end a turn."""
+        if passing.called:
+            return
+        said = passing.first.said
+        if passing.finished and not passing.failed and said.strip():
+            whole = self._own(Message("assistant", said), passing.first.hijacked)
+            await self._keep(scope, begun, whole, recorder)
+        elif passing.first.hijacked is None:
+            await self._keep_interrupted(scope, begun, said, recorder)
 
     async def models(self) -> list[dict[str, Any]]:
         """Those of the endpoint; the one of the settings where it does not say."""
@@ -166,18 +196,32 @@ class CompletionsService:
         logger.warning("an answer was taken back: %s", hijacked)
         return None
 
+    async def _keep_interrupted(
+        self, scope: WriteScope, begun: Begun, said: str, recorder: Recorder
+    ) -> None:
+        """The words of a person are not lost with the answer: `said` is what had come of it."""
+        self.runtime.metrics.count("chats_lost", reason="interrupted")
+        answer = Message("assistant", said)
+        await self._keep(scope, begun, answer, recorder, interrupted=True)
+
     async def _keep(
-        self, scope: WriteScope, begun: Begun, said: Message | None, recorder: Recorder
+        self,
+        scope: WriteScope,
+        begun: Begun,
+        said: Message | None,
+        recorder: Recorder,
+        *,
+        interrupted: bool = False,
     ) -> None:
         """The model has answered, so whatever fails here costs the turn's memory alone."""
         asked = begun.asked
         if said is None or asked.question is None:
             return
         answer = replace(said, content=without_forbidden(said.content))
-        messages = (*asked.messages, answer)
+        request = _request(asked, (*asked.messages, answer), recorder)
+        model = str(begun.body["model"])
         try:
-            request = _request(asked, messages, recorder)
-            await self.hooks.keep(scope, replace(request, model=str(begun.body["model"])))
+            await self.hooks.keep(scope, replace(request, model=model, interrupted=interrupted))
         except RayappError as error:
             self.runtime.metrics.count("chats_lost", reason=error.code)
             logger.warning("a turn of a chat was not kept: %s", error.code)

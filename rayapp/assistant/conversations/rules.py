@@ -315,15 +315,24 @@ _END_ALONE = re.compile(r"(?:\A|\n)[ \t]*</think(?:ing)?>\Z", re.IGNORECASE)
 class Turn:
     """A question and its answer without marks, thoughts and injected text.
 
-    `tools`: each call of one. `trivial`: too short to be worth a score.
+    `tools`: each call of one. `interrupted`: the answer broke off, so nothing is learned from it.
+    `trivial`: too short to be worth a score, or interrupted.
     """
 
     question: str
     answer: str
     tools: tuple[str, ...]
+    interrupted: bool = False
+
+    @property
+    def learned_answer(self) -> str:
+        """What may be learned from."""
+        return "" if self.interrupted else self.answer
 
     @property
     def trivial(self) -> bool:
+        if self.interrupted:
+            return True
         short = len(self.question) <= TRIVIAL_QUESTION_CHARS
         return short or len(self.answer) <= TRIVIAL_ANSWER_CHARS
 
@@ -353,10 +362,15 @@ def recent_before(messages: Sequence[Message], question: int) -> tuple[Message, 
     )
 
 
-def finished_turn(messages: Sequence[Message], tools_called: Sequence[str]) -> Turn | None:
-    """The turn that the last message ends; None when it is not the assistant's, or is empty."""
+def finished_turn(
+    messages: Sequence[Message], tools_called: Sequence[str], *, interrupted: bool = False
+) -> Turn | None:
+    """The turn that the last message ends; None when it is not the assistant's, or is empty.
+
+    `interrupted`: the answer broke off, so it may be empty or missing.
+    """
     at = last_question(messages)
-    if at is None or messages[-1].role != "assistant":
+    if at is None or (messages[-1].role != "assistant" and not interrupted):
         return None
     since = [one.role for one in messages[at + 1 :] if one.role != "system"]
     if ("assistant", "user") in pairwise(since):
@@ -364,9 +378,11 @@ def finished_turn(messages: Sequence[Message], tools_called: Sequence[str]) -> T
     said = (one.content for one in messages[at + 1 :] if one.role == "assistant")
     answer = "\n".join(part for one in said if (part := cleaned(one, "assistant")))
     question = cleaned(messages[at].content, "user")
-    if shows_nothing(question) or shows_nothing(answer):
+    if shows_nothing(question) or (shows_nothing(answer) and not interrupted):
         return None
-    return Turn(question=question, answer=answer, tools=tuple(tools_called))
+    return Turn(
+        question=question, answer=answer, tools=tuple(tools_called), interrupted=interrupted
+    )
 
 
 def raw_answer(messages: Sequence[Message]) -> str:
@@ -490,11 +506,12 @@ def without_block(text: str) -> str:
 def stored_text(turn: Turn, known: Collection[str], limit: int) -> tuple[str, bool]:
     """The turn as one text of at most `limit` characters, and whether something was cut.
 
-    Of the answer, only what was not put before the assistant: an echo is not learned.
+    Of the answer, only what was not put before the assistant: an echo is not learned. Nothing of
+    one that broke off.
     """
     question = turn.question
     # What lies beyond the limit is not compared: each of its words costs some microseconds.
-    answer = without_known(turn.answer[:limit], known) or NOTHING_NEW
+    answer = without_known(turn.learned_answer[:limit], known) or NOTHING_NEW
     room = limit - len(ASKED + ANSWERED)
     if len(question) + len(answer) <= room:
         return f"{ASKED}{question}{ANSWERED}{answer}", len(turn.answer) > limit

@@ -134,8 +134,11 @@ class HooksService:
         )
 
     async def keep(self, scope: WriteScope, request: ExchangeRequest) -> StoredExchange | None:
-        """Keep a finished turn whose context an earlier `exchange` gave; None: it has no end."""
-        turn = rules.finished_turn(request.messages, _called(request))
+        """Keep a turn whose context an earlier `exchange` gave, finished or interrupted; None: it
+        has no end."""
+        turn = rules.finished_turn(
+            request.messages, _called(request), interrupted=request.interrupted
+        )
         if turn is None:
             return None
         session = await self.sessions.get(ReadScope(scope.user_id), request.conversation_id)
@@ -266,7 +269,7 @@ class HooksService:
         # Where another memory had its words, the turn has none of its own yet.
         own = before is not None and before.memory_id == new.memory_id
         memory_id, duplicate = await self._store(scope, new, replaces=own)
-        marks = await self._attribute(scope, request, receipt)
+        marks = Marked() if turn.interrupted else await self._attribute(scope, request, receipt)
         scored = marks.scored or turn.scored_itself(owed_before=owed_before(session, receipt))
         required = not (turn.trivial or scored or old)
         at = before.at if before else self.runtime.clock.now()
@@ -287,7 +290,7 @@ class HooksService:
         use = tool_use(kept)
         if use is not None:
             await self.tools.note_failures(scope, use, request.recorder)
-        learned = self._exchange(kept, request, injected, receipt)
+        learned = self._exchange(kept, turn, request, injected, receipt)
         if before is not None:
             # The words come last: as long as they differ, a repetition does all of it again.
             await self.exchanges.replace(scope, learned)
@@ -338,12 +341,15 @@ class HooksService:
         self, scope: WriteScope, request: ExchangeRequest, turn: rules.Turn
     ) -> ports.KeptTurn | None:
         """The kept turn of this message, when it says something else; None: it is the same, its
-        words are not known, or they were deleted."""
+        words are not known, or they were deleted. An answer that broke off takes no place of one
+        that did not."""
         kept = await self.conversations.turn(scope.own, request.conversation_id, request.message_id)
         if kept is None or kept.erased:
             return None
+        if kept.question == turn.question and turn.interrupted and not kept.interrupted:
+            return None
         same = (kept.question, kept.answer) == (turn.question, turn.answer)
-        return None if same else kept
+        return None if same and kept.interrupted == turn.interrupted else kept
 
     async def _take_back(self, scope: WriteScope, before: ports.KeptTurn, turn: rules.Turn) -> None:
         """What the turn taught before it was answered anew, or asked anew: outcomes of its answer,
@@ -485,6 +491,7 @@ class HooksService:
     def _exchange(
         self,
         kept: ports.KeptTurn,
+        turn: rules.Turn,
         request: ExchangeRequest,
         injected: tuple[str, ...],
         receipt: Receipt | None,
@@ -495,7 +502,7 @@ class HooksService:
             conversation_id=kept.conversation_id,
             message_id=kept.message_id,
             user_text=kept.question,
-            answer=kept.answer,
+            answer=turn.learned_answer,
             memory_id=kept.memory_id,
             at=kept.at,
             principal=request.recorder.principal,
@@ -552,6 +559,7 @@ def kept_turn(
         runs=request.tool_runs,
         citations=tuple(ports.Citation(one.memory_id, one.tier, one.position) for one in shown),
         receipt_id=receipt.receipt_id if receipt else None,
+        interrupted=turn.interrupted,
     )
 
 

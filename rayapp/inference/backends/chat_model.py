@@ -141,8 +141,9 @@ class ChatEndpoint:
 
 async def _chunks(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
     """The data of server-sent events, until the last one says so. Raises ModelDown: there is none,
-    as where a server knows no streams and answers with one object, or with an error in it."""
-    told = False
+    as where a server knows no streams and answers with one object, or with an error in it; or they
+    ended before the answer did."""
+    told = ended = False
     async for line in lines:
         data = line.removeprefix("data:").strip() if line.startswith("data:") else ""
         if data == "[DONE]":
@@ -155,9 +156,20 @@ async def _chunks(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
         except orjson.JSONDecodeError as error:
             raise ModelDown(OTHER_SHAPE) from error
         if isinstance(chunk, dict):
+            ended = ended or _ends_answer(chunk)
             yield chunk
     if not told:
         raise ModelDown(OTHER_SHAPE)
+    if not ended:
+        raise ModelDown("The language model's answer broke off: ask again.")
+
+
+def _ends_answer(chunk: dict[str, Any]) -> bool:
+    """Some servers end a stream with the reason alone; an error is an end too."""
+    rows = chunk.get("choices")
+    choices = rows if isinstance(rows, list) else ()
+    reasons = (one.get("finish_reason") for one in choices if isinstance(one, dict))
+    return bool(chunk.get("error")) or any(reasons)
 
 
 def usage_of(said: Any, messages: Sequence[Message], content: str) -> ChatUsage:

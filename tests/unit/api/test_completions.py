@@ -1,5 +1,6 @@
 """Chats, models and vectors with the real client of OpenAI, before a scripted model."""
 
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -34,6 +35,8 @@ ADMIN = ReadScope("admin")
 KNOWN = "Dana lives in Haifa near the port; דנה גרה בחיפה ליד הנמל"
 ASKED = "Where does Dana live these days? איפה דנה גרה?"
 SAID = "Dana lives in Haifa, near the port, as she told you in May. דנה גרה בחיפה."
+# A turn whose answer did not come, or broke off.
+UNANSWERED = f"User: {ASKED}\nAssistant: …"
 MARKED = f"{SAID}\n<!-- MEM: 1👍 -->"
 WEATHER: Any = {"type": "function", "function": {"name": "weather", "parameters": {}}}
 
@@ -55,6 +58,15 @@ class Chat:
     @property
     def prompt(self) -> str:
         return self.server.requests[-1].text
+
+    async def messages(self, conversation_id: str) -> list[dict[str, Any]]:
+        """As a person reads them again."""
+        base = str(self.client.base_url).removesuffix("/v1/")
+        async with httpx.AsyncClient(base_url=base) as http:
+            path = f"/api/memory/conversations/{conversation_id}/messages"
+            answer = await http.get(path)
+        found: list[dict[str, Any]] = answer.json()["messages"]
+        return found
 
     async def turns(self) -> list[str]:
         found = await self.world.items.page(
@@ -298,7 +310,7 @@ async def test_a_model_that_does_not_stream_is_no_empty_answer(reply: Reply) -> 
         with pytest.raises(openai.APIError, match=r"models\.base_url"):
             async for _ in await chat.ask(ASKED, stream=True):
                 pass
-        assert await chat.turns() == []
+        assert await chat.turns() == [UNANSWERED]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -311,13 +323,77 @@ async def test_a_model_that_fails_is_a_503_with_what_it_says(code: int, *, strea
         assert "the model crashed" in failed.value.message
 
 
-async def test_a_stream_that_breaks_ends_with_an_error_and_keeps_nothing() -> None:
-    cut = replace(replies.streamed("Dana lives in Haifa", " near the port."), reset=True)
-    async with chat_of(replies.in_turn(cut)) as chat:
-        stream = await chat.ask(ASKED, stream=True)
+PIECES = [f"piece {at} " for at in range(10)]
+
+
+def broken_off(*, reset: bool) -> Reply:
+    """Ten chunks of an answer; then the connection is reset, or ends as if all were said."""
+    whole = replies.streamed(*PIECES)
+    end = whole.body.rindex(b"data: {")
+    return replace(whole, body=whole.body[:end], reset=reset)
+
+
+@pytest.mark.parametrize("reset", [True, False])
+async def test_a_stream_that_breaks_ends_with_an_error_and_keeps_the_question(
+    *, reset: bool
+) -> None:
+    """The half answer is marked, and nothing is learned from it."""
+    async with chat_of(replies.in_turn(broken_off(reset=reset))) as chat:
         with pytest.raises(openai.APIError):
-            async for _ in stream:
+            async for _ in await chat.ask(ASKED, stream=True):
                 pass
+        assert await chat.turns() == [UNANSWERED]
+        question, answer = await chat.messages("c-1")
+        assert (question["content"], "interrupted" in question) == (ASKED, False)
+        assert answer["interrupted"] is True
+        assert answer["content"].startswith("piece 0 piece 1")
+        learned = chat.world.exchanges.inner._rows.values()
+        assert [(row.exchange.user_text, row.exchange.answer) for row in learned] == [(ASKED, "")]
+
+
+async def test_an_answer_takes_the_place_of_one_that_broke_off_and_not_the_reverse() -> None:
+    script = replies.in_turn(
+        broken_off(reset=False), replies.streamed(SAID), broken_off(reset=False)
+    )
+    async with chat_of(script) as chat:
+        for breaks in (True, False, True):
+            with contextlib.suppress(openai.APIError):
+                async for _ in await chat.ask(ASKED, stream=True):
+                    pass
+            question, answer = await chat.messages("c-1")
+            assert question["content"] == ASKED
+            first = breaks and "interrupted" in answer
+            assert first or answer["content"] == SAID
+        (turn,) = await chat.turns()
+        assert "near the port, as she told you in May" in turn
+
+
+async def test_the_question_of_a_reader_who_leaves_is_kept() -> None:
+    async with chat_of(replies.in_turn(replies.streamed(*PIECES))) as chat:
+        scope, service = WriteScope("admin"), chat.world.services.completions
+        said = {"role": "user", "content": ASKED}
+        asked = asked_of({"messages": [said]}, [Message("user", ASKED)], "c-1")
+        begun = await service.begin(scope, asked, Recorder())
+        async with aclosing(service.stream(scope, begun, Recorder())) as chunks:
+            for _ in range(4):
+                await anext(chunks)
+        assert await chat.turns() == [UNANSWERED]
+        _, answer = await chat.messages("c-1")
+        assert answer["interrupted"] is True
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_question_that_nobody_answered_is_kept(*, stream: bool) -> None:
+    async with chat_of(replies.in_turn(Reply(status=500), Reply(status=500))) as chat:
+        with pytest.raises(openai.APIError):
+            await chat.ask(ASKED, stream=stream)
+        assert await chat.turns() == [UNANSWERED]
+
+
+async def test_a_request_that_the_model_refuses_is_no_turn() -> None:
+    async with chat_of(replies.in_turn(Reply(status=400, body=b'{"error": "no"}'))) as chat:
+        with pytest.raises(openai.UnprocessableEntityError):
+            await chat.ask(ASKED)
         assert await chat.turns() == []
 
 
@@ -451,7 +527,7 @@ async def test_an_answer_with_codes_of_a_terminal_is_kept_without_them(*, stream
         assert "It prints [31mred[0m." in turn
 
 
-async def test_an_answer_that_the_server_gives_up_is_not_kept() -> None:
+async def test_of_an_answer_that_the_server_gives_up_the_question_is_kept() -> None:
     begun = replies.streamed(f"{SAID} And then she").body.partition(b"data: [DONE]")[0]
     gave_up = replies.shape({"error": {"message": "out of memory", "code": 500}}).body
     reply = replace(replies.streamed(), body=begun + b"data: %s\n\n" % gave_up)
@@ -460,7 +536,7 @@ async def test_an_answer_that_the_server_gives_up_is_not_kept() -> None:
         async with httpx.AsyncClient(base_url=str(chat.client.base_url)) as plain:
             answer = await plain.post("chat/completions", json=asked)
         assert "out of memory" in answer.text
-        assert await chat.turns() == []
+        assert await chat.turns() == [UNANSWERED]
 
 
 async def test_models_are_those_of_the_endpoint() -> None:
