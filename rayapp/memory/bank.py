@@ -132,6 +132,10 @@ class MemoryBankService:
             return BulkResult(memory_id, "not_found")
 
 
+def _subject_of(origin: MemoryItem) -> str | None:
+    return origin.subject_id if origin.user_id != SYSTEM_USER else None
+
+
 def _copy_of(origin: MemoryItem, new: NewMemory) -> NewMemory:
     """`new` with the text, where it has none, and the provenance of `origin`."""
     return replace(
@@ -140,7 +144,7 @@ def _copy_of(origin: MemoryItem, new: NewMemory) -> NewMemory:
         entities=new.entities or origin.entities,
         source=origin.source,
         summary=origin.summary if new.text.strip() in ("", origin.text.strip()) else None,
-        subject_id=origin.subject_id if origin.user_id != SYSTEM_USER else None,
+        subject_id=new.subject_id or _subject_of(origin),
         created_at=origin.created_at,
         valid_from=origin.valid_from,
         valid_to=origin.valid_to,

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from rayapp.core.ids import user_of
 from rayapp.memory.tiers import Tier
 
 # Our own uuid5 namespace: point ids must not collide with ids other programs derive.
@@ -202,6 +203,16 @@ class MemoryItem:
     context_prefix: str = ""
     instruction: str | None = None
     attached_to: str | None = None
+
+
+def subject_of(item: MemoryItem) -> str | None:
+    """Somebody else whom the memory is about; None: the user, whom it belongs to."""
+    return other_subject(item.subject_id, item.user_id)
+
+
+def other_subject(subject_id: str | None, user_id: str) -> str | None:
+    """Whom a text is about, where that is not the user."""
+    return None if subject_id in (None, user_of(user_id), user_id) else subject_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -236,7 +236,8 @@ class BulkResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEdit:
-    """Fields to change; None = leave. `expected_version` makes it conditional."""
+    """Fields to change; None = leave. `expected_version` makes it conditional. An empty
+    `subject_id` = the user."""
 
     text: str | None = None
     tags: tuple[str, ...] | None = None
@@ -246,6 +247,7 @@ class MemoryEdit:
     confidence: float | None = None
     always_inject: bool | None = None
     valid_to: datetime | None = None
+    subject_id: str | None = None
     expected_version: int | None = None
     reason: str | None = None
 

@@ -10,14 +10,20 @@ from functools import partial
 from rayapp.core import errors
 from rayapp.core.runtime import Clock, Metrics
 from rayapp.memory.bank_capacity import BankQuota
-from rayapp.memory.item import ChangeType, MemoryItem, MemoryVersion, Status
+from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, MemoryVersion, Status
 from rayapp.memory.ports import InsertResult, MemoryStore
 from rayapp.memory.requests import ItemList, ItemQuery, MemoryEdit, NewMemory, StoreResult
 from rayapp.memory.rules import creation
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.rules.filtering import is_expired
-from rayapp.memory.rules.lifecycle import brought_back, has_ended, left_for
-from rayapp.memory.rules.revision import replaced_state
+from rayapp.memory.rules.lifecycle import (
+    as_period,
+    brought_back,
+    earlier_period,
+    has_ended,
+    left_for,
+)
+from rayapp.memory.rules.revision import replaced_state, touch
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.supersession import BatchPredecessors, Supersession
 from rayapp.memory.tiers import TIER_POLICY, Tier
@@ -314,16 +320,24 @@ class MemoriesService:
             return StoreResult(memory_id=winner.memory_id, status="duplicate")
         if outcome.clash == "id" and existing.status is not Status.ACTIVE:
             return _reject(existing, f"is {existing.status.value}; restore it or use a new id")
+        return await self._repeated(scope, item, existing, same_id=outcome.clash == "id")
+
+    async def _repeated(
+        self, scope: WriteScope, item: MemoryItem, existing: MemoryItem, *, same_id: bool
+    ) -> StoreResult:
+        """Said before, under the same id or another one: known, or a period of its own."""
+        if not same_id and earlier_period(existing, item) is not None:
+            return await self._second_period(scope, existing, item)
         now = self.clock.now()
         try:
             over = existing.superseded_by is not None
             over = over or (has_ended(existing, now) and not has_ended(item, now))
-            if outcome.clash == "text" if over else is_expired(existing, now):
+            if not same_id if over else is_expired(existing, now):
                 # Hidden, but still the owner of this text: saying it again makes it current.
                 # A repeated import, by the same id, does not bring back what was replaced.
                 # Active all the time, so it needs no other place in the bank.
                 await self._restore(scope, existing.memory_id, None, until=item.valid_to)
-            if outcome.clash == "text":
+            if not same_id:
                 said_in = item.source.conversation_id
                 also = None if said_in == existing.source.conversation_id else said_in or ""
                 await self.items.mention(scope, existing.memory_id, now, also)
@@ -332,6 +346,28 @@ class MemoriesService:
             # In a batch this must reject itself only: the others are stored.
             return _changed_meanwhile(item)
         return StoreResult(memory_id=existing.memory_id, status="duplicate")
+
+    async def _second_period(
+        self, scope: WriteScope, existing: MemoryItem, item: MemoryItem
+    ) -> StoreResult:
+        """`item` beside `existing`, which says the same of another time. The older gives its text
+        free first: a crash in between leaves one memory, and the caller sends the other again."""
+
+        def change(current: MemoryItem) -> MemoryItem:
+            earlier = earlier_period(current, item)
+            changed = current if earlier is None else as_period(current, earlier is current)
+            if changed == current:
+                return current
+            return touch(changed, IndexOp.PAYLOAD, self.clock.now())
+
+        try:
+            await self._change(
+                scope, existing.memory_id, change, ChangeType.UPDATE, "another period", None
+            )
+        except (errors.NotFound, errors.Conflict):
+            return _changed_meanwhile(item)
+        beside = as_period(item, earlier_period(existing, item) is item)
+        return await self._result(scope, beside, await self.items.insert(beside))
 
     async def said_in(self, scope: WriteScope, memory_id: str, conversation_id: str) -> None:
         """Another conversation said it too, and is named once. Raises NotFound."""

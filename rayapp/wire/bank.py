@@ -49,6 +49,7 @@ class BankBody(bases.Lenient, bases.Keyed):
     importance: bases.Share = Field(CLIENT_IMPORTANCE, description="0 to 1.")
     confidence: bases.Share = Field(DEFAULT_CONFIDENCE, description="0 to 1.")
     always_inject: bases.Flag = Field(False, description="Show it in every answer.")
+    subject_id: bases.Name | None = bases.optional("Whom it is about; default the user.")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -70,11 +71,14 @@ class BankEdit(bases.Lenient, bases.Keyed):
     tags: bases.Labels | None = bases.optional("All tags from now on.")
     text: str | None = bases.optional("New text; `content` is another name.")
     always_inject: bases.Flag | None = bases.optional("Show it in every answer, or not.")
+    subject_id: bases.SubjectEdit | None = bases.optional("Whom it is about; empty: the user.")
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if self.status is None and self.edit() is None:
-            raise ValueError("changes nothing; send status, tags, text or always_inject")
+            raise ValueError(
+                "changes nothing; send status, tags, text, always_inject or subject_id"
+            )
         return self
 
     def edit(self) -> MemoryEdit | None:
@@ -137,6 +141,7 @@ class BankView(bases.Answer):
     tags: tuple[str, ...]
     status: str
     tier: bases.TierWord
+    subject_id: str | None
     score: float
     created_at: datetime
     updated_at: datetime

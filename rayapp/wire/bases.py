@@ -328,6 +328,7 @@ Values = Annotated[
 PlainUser = Annotated[str, AfterValidator(user_of)]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
+SubjectEdit = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 Flag = StrictBool
 Whole = Annotated[int, Field(strict=True)]
 OneOrMore = BeforeValidator(_as_list)

@@ -368,6 +368,7 @@ class ColdMemory(bases.Answer):
     position: int
     memory_id: str
     tier: bases.TierWord
+    subject_id: str | None
     content: str = bases.path("text")
 
 

@@ -106,6 +106,7 @@ class EditBody(RestoreBody):
     confidence: bases.Share | None = bases.optional("0 to 1.")
     always_inject: bases.Flag | None = bases.optional("Pin or unpin; memory_bank only.")
     valid_to: bases.UtcTime | None = bases.optional("Valid until; naive is UTC.")
+    subject_id: bases.SubjectEdit | None = bases.optional("Whom it is about; empty: the user.")
     reason: Reason | None = bases.optional("Kept with the old version.")
 
     @model_validator(mode="after")

@@ -385,6 +385,7 @@ class HitView(bases.Answer):
     position: int
     memory_id: str
     tier: str
+    subject_id: str | None = Field(description="Whom it is about; the user's own id or another.")
     content: str
     preview: str = Field(description="About 200 characters.")
     passage: PassageView | None = bases.absent("Left out: the whole text is one.")
@@ -548,6 +549,7 @@ def hit_body(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
             "position": hit.position,
             "memory_id": item.memory_id,
             "tier": tier,
+            "subject_id": item.subject_id,
             "content": item.text,
             "preview": bases.preview(hit.text),
             "age": age(item.created_at, now),

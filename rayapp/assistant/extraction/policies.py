@@ -19,9 +19,18 @@ from rayapp.index.ports import VectorIndex
 from rayapp.index.records import ScoredPoint, SubQuery
 from rayapp.inference import ports
 from rayapp.inference.chat.rules import answers
-from rayapp.memory.item import LEARNED_TAG, MemoryItem, Outcome, SourceType, Status, point_id_of
+from rayapp.memory.item import (
+    LEARNED_TAG,
+    MemoryItem,
+    Outcome,
+    SourceType,
+    Status,
+    point_id_of,
+    subject_of,
+)
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import is_raw_exchange
+from rayapp.memory.rules.lifecycle import has_ended
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.search.ports import ReceiptReads
@@ -71,20 +80,22 @@ class KnownMemories:
         item = await self.items.get(ReadScope(user_id).own, memory_id)
         return item if item is not None and item.status is Status.ACTIVE else None
 
-    async def told(self, user_id: str, text: str) -> list[str]:
-        """Facts near to what the user said, the nearest first."""
-        near = await self._near(user_id, text, TOLD)
-        return [item.text for item, _ in near]
+    async def told(self, exchange: facts.LearnedExchange) -> list[str]:
+        """Facts near to what the user said that still held then, the nearest first."""
+        near = await self._near(exchange.user_id, exchange.user_text, TOLD)
+        return [item.text for item, _ in near if not has_ended(item, exchange.at)]
 
     async def says(self, exchange: facts.LearnedExchange, line: str) -> DuplicateMatch:
         """Whether a memory, of whatever tier, says the same, or a document of the conversation."""
-        user_id = exchange.user_id
+        user_id, at = exchange.user_id, exchange.at
         if await self._stands_attached(exchange, line):
             return DuplicateMatch(True)
-        near = await self._near(user_id, line, COMPARED)
+        found = await self._near(user_id, line, COMPARED)
+        # What had ended by then is said of a new period.
+        near = [(item, cosine) for item, cosine in found if not has_ended(item, at)]
         same = [item for item, cosine in near if facts.known_near(line, item.text, cosine)]
         if not same:
-            waiting = await self._waiting(user_id)
+            waiting = [one for one in await self._waiting(user_id) if not has_ended(one, at)]
             same = [item for item in waiting if facts.known_text(line, [item.text])]
             return DuplicateMatch(bool(same), next(filter(_is_learned, same), None))
         partly = all(facts.adds(line, item.text) for item in same)
@@ -149,8 +160,13 @@ def _is_learned(item: MemoryItem) -> bool:
 
 
 def _facts(items: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Active memories that are no raw turns."""
-    return [i for i in items if i.status is Status.ACTIVE and not is_raw_exchange(i.text)]
+    """Active memories about the user that are no raw turns: what is learned is about the user, and
+    what is known of somebody else says nothing of it."""
+    return [
+        i
+        for i in items
+        if i.status is Status.ACTIVE and subject_of(i) is None and not is_raw_exchange(i.text)
+    ]
 
 
 def _order(points: Sequence[ScoredPoint]) -> list[ScoredPoint]:
@@ -314,7 +330,7 @@ class ExtractionPolicies:
 
     async def _profile(self, case: Case) -> Decided:
         exchange = case.exchange
-        known = await self.known.told(exchange.user_id, exchange.user_text)
+        known = await self.known.told(exchange)
         reply = await self._ask(
             exchange, "profile", answers.ProfileFindings, user_text=exchange.user_text, known=known
         )
@@ -338,7 +354,7 @@ class ExtractionPolicies:
 
     async def _fact(self, case: Case) -> Decided:
         exchange = case.exchange
-        known = await self.known.told(exchange.user_id, exchange.user_text)
+        known = await self.known.told(exchange)
         reply = await self._ask(
             exchange,
             "fact",

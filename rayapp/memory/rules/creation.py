@@ -20,7 +20,9 @@ from rayapp.memory.item import (
     Source,
     Stats,
     Status,
+    other_subject,
     point_id_of,
+    subject_of,
 )
 from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.rules.instructions import instruction_of
@@ -217,11 +219,6 @@ def sequence_at(now: datetime) -> int:
     return round(now.timestamp() * 1_000_000)
 
 
-def other_subject(subject_id: str | None, user_id: str) -> str | None:
-    """Whom a text is about, where that is not the user."""
-    return None if subject_id in (user_of(user_id), user_id) else subject_id
-
-
 def dedup_scope(tier: Tier, source: Source, whom: str | None = None) -> str:
     """Equal texts are duplicates within one book, one DataGov resource or, when they are turns, one
     conversation, which may be deleted without the others, wherever they rise; else within the tier.
@@ -235,15 +232,48 @@ def dedup_scope(tier: Tier, source: Source, whom: str | None = None) -> str:
     return scope if whom is None else f"{scope} {whom}"
 
 
+# Between what a text is told apart by and its period, where the same is said of another one.
+_PERIOD = " @period "
+
+
+def period_scope(item: MemoryItem) -> str:
+    """The scope of a text that is said of a later time, too."""
+    ends = (item.valid_from, item.valid_to)
+    named = "/".join("" if at is None else at.isoformat(timespec="milliseconds") for at in ends)
+    return f"{open_scope(item)}{_PERIOD}{named}"
+
+
+def open_scope(item: MemoryItem) -> str:
+    """The scope of the text whatever its period."""
+    return item.dedup_scope.partition(_PERIOD)[0]
+
+
+def _edited_scope(before: MemoryItem, after: MemoryItem) -> str:
+    """A text about another person, or of a period with another end, is another fact. The scope of a
+    part of a document is its document."""
+    if before.tier is Tier.BOOKS:
+        return before.dedup_scope
+    scope, was, whom = open_scope(before), subject_of(before), subject_of(after)
+    if was != whom:
+        scope = scope if was is None else scope.removesuffix(f" {was}")
+        scope = scope if whom is None else f"{scope} {whom}"
+    return (
+        period_scope(replace(after, dedup_scope=scope)) if _PERIOD in before.dedup_scope else scope
+    )
+
+
 def apply_edit(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
     """The item after `edit`; the same object when nothing changes."""
     given = _given(edit, "text", "summary", "always_inject", "valid_to")
+    if edit.subject_id is not None:
+        given["subject_id"] = edit.subject_id or user_of(item.user_id)
     given |= {name: _distinct(found) for name, found in _given(edit, "tags", "entities").items()}
     quality = replace(item.quality, **_given(edit, "importance", "confidence"))
     changed = replace(item, **given, quality=quality)
     text = changed.text
     if changed == item:
         return item
+    changed = replace(changed, dedup_scope=_edited_scope(item, changed))
     op = IndexOp.VECTOR if text != item.text else IndexOp.PAYLOAD
     instruction = instruction_of(text, item.tier, item.source.type)
     if bool(instruction) != bool(item.instruction):

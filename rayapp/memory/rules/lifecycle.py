@@ -7,8 +7,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rayapp.core.errors import Conflict, InvalidInput
-from rayapp.memory.item import NEUTRAL_SCORE, SCORE_DECIMALS, IndexOp, MemoryItem, Outcome, Status
-from rayapp.memory.rules.creation import check_validity, restored
+from rayapp.memory.item import (
+    NEUTRAL_SCORE,
+    SCORE_DECIMALS,
+    IndexOp,
+    MemoryItem,
+    Outcome,
+    Status,
+    subject_of,
+)
+from rayapp.memory.rules.creation import check_validity, open_scope, period_scope, restored
 from rayapp.memory.rules.filtering import is_expired
 from rayapp.memory.rules.revision import touch
 
@@ -241,6 +249,12 @@ def check_supersedes(old: MemoryItem | None, named: str, new: MemoryItem, now: d
             code="already_superseded",
             details={"memory_id": old.superseded_by},
         )
+    if subject_of(old) != subject_of(new):
+        raise InvalidInput(
+            f"supersedes names {named}, which is about somebody else; send the same subject_id, or "
+            "leave supersedes out.",
+            code="bad_supersedes",
+        )
     _check_time(old, new, now)
 
 
@@ -301,7 +315,36 @@ def reopen(item: MemoryItem) -> MemoryItem:
     """What was superseded is current again, without an end."""
     if item.superseded_by is None:
         return item
-    return replace(item, superseded_by=None, valid_to=None)
+    return replace(item, superseded_by=None, valid_to=None, dedup_scope=open_scope(item))
+
+
+# What is said again after it had ended is true in two periods: two memories, of which the earlier
+# has a dedup scope of its own.
+
+
+def earlier_period(one: MemoryItem, other: MemoryItem) -> MemoryItem | None:
+    """Of two that say the same, the one that ended before the other began; None: one period."""
+    if (one.valid_from, one.valid_to) == (other.valid_from, other.valid_to):
+        return None
+    for earlier, later in ((one, other), (other, one)):
+        begins = _beginning(later)
+        if earlier.valid_to is not None and begins is not None and earlier.valid_to <= begins:
+            return earlier
+    return None
+
+
+def _beginning(item: MemoryItem) -> datetime | None:
+    """None: it was over when it was said, so that its beginning is not known."""
+    said = change_time(item)
+    over = item.valid_from is None and item.valid_to is not None and item.valid_to <= said
+    return None if over else said
+
+
+def as_period(item: MemoryItem, earlier: bool) -> MemoryItem:
+    """`item` beside the same text of another period: each holds within its own time alone."""
+    if earlier:
+        return replace(item, dedup_scope=period_scope(item))
+    return replace(item, valid_from=change_time(item))
 
 
 def brought_back(item: MemoryItem, now: datetime, until: datetime | None = None) -> MemoryItem:
@@ -313,4 +356,6 @@ def brought_back(item: MemoryItem, now: datetime, until: datetime | None = None)
     if item.status is Status.ACTIVE and not hidden and not is_expired(item, now):
         return item
     back = reopen(restored(item, now))
-    return replace(back, valid_to=until) if hidden and item.status is Status.ACTIVE else back
+    if not hidden or item.status is not Status.ACTIVE:
+        return back
+    return replace(back, valid_to=until, dedup_scope=open_scope(back))

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from rayapp.memory.item import MemoryItem
+from rayapp.memory.item import MemoryItem, subject_of
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.search.requests import ConfidenceLabel, Hit, SearchAnswer
@@ -94,26 +94,31 @@ def collapse(
     """Walk best first until `wanted` distinct items are found; what says the same as one of `told`,
     which was shown before them, is none.
 
-    Two items are the same when their normalised text is equal, or when they stand near each other,
-    their token sets overlap by `similarity` (Jaccard) and `may_collapse` sees equal numbers,
-    entities and polarity.
+    Two items about one person are the same when their normalised text is equal, or when they stand
+    near each other, their token sets overlap by `similarity` (Jaccard) and `may_collapse` sees
+    equal numbers, entities and polarity.
     """
     faces = [_Face(-1, item, _words_of(item.text), []) for item in told]
-    by_text = {face.item.content_hash: face for face in faces}
+    by_text = {_said(face.item): face for face in faces}
     for index, item in enumerate(items):
         words = _words_of(item.text)
         near = faces[-NEAR:] if len(faces) <= FEW else ()
-        twin = by_text.get(item.content_hash) or next(
+        twin = by_text.get(_said(item)) or next(
             (one for one in near if _same(one, item, words, similarity, may_collapse)), None
         )
         if twin is not None:
             twin.collapsed.append(item.memory_id)
         elif len(faces) - len(told) < wanted:
             faces.append(_Face(index, item, words, []))
-            by_text[item.content_hash] = faces[-1]
+            by_text[_said(item)] = faces[-1]
         else:
             break
     return [Kept(face.index, tuple(face.collapsed)) for face in faces[len(told) :]]
+
+
+def _said(item: MemoryItem) -> tuple[str | None, str]:
+    """About whom, and what."""
+    return subject_of(item), item.content_hash
 
 
 def _same(
@@ -128,6 +133,8 @@ def _same(
         return False  # nor here, where so many words share the bits that the sketches say little
     shared = len(face.words.tokens & words.tokens)
     if shared / (together - shared) < similarity:
+        return False
+    if subject_of(face.item) != subject_of(item):
         return False
     return may_collapse(face.item.text, item.text)
 

@@ -156,9 +156,12 @@ async def test_a_repeated_import_does_not_bring_the_older_one_back(service: Harn
 async def test_what_is_said_again_is_current_again(service: Harness) -> None:
     await moved(service)
     service.clock.advance(DAY.total_seconds())
-    await service.store("lives in Haifa גרה בחיפה", tier=Tier.HISTORY, supersedes="new")
-    assert await service.found("lives in") == ["old"]
-    assert (await service.services.memories.get(READ, "new")).superseded_by == "old"
+    again = "lives in Haifa גרה בחיפה"
+    await service.store(again, memory_id="again", tier=Tier.HISTORY, supersedes="new")
+    assert await service.found("lives in") == ["again"]
+    memories = service.services.memories
+    assert (await memories.get(READ, "new")).superseded_by == "again"
+    assert (await memories.get(READ, "old")).superseded_by == "new"
 
 
 async def test_deleting_the_newer_one_does_not_bring_the_older_one_back(service: Harness) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from rayapp.assistant.conversations.rules import EXCHANGE_TAG
 from rayapp.graphs.rules.directives import Side, side_of
-from rayapp.memory.item import LEARNED_TAG, MemoryItem, Outcome, SourceType
+from rayapp.memory.item import LEARNED_TAG, MemoryItem, Outcome, SourceType, subject_of
 from rayapp.memory.rules.filtering import heading_of
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.text.language import detect_language
@@ -18,6 +18,7 @@ from rayapp.text.language import detect_language
 NAME_CHARS = 40
 
 _USED: dict[Side, str] = {"he": "שימש {uses}×", "en": "used {uses}×"}
+_ABOUT: dict[Side, str] = {"he": "על {whom}", "en": "about {whom}"}
 _OUTDATED: dict[Side, str] = {"he": "לא עדכני", "en": "outdated"}
 _UNTIL: dict[Side, str] = {"he": "עד {day}", "en": "until {day}"}
 # `unknown` says nothing.
@@ -63,15 +64,13 @@ def authority_of(item: MemoryItem) -> int:
 
 
 def note_of(item: MemoryItem, *, stable: bool = False, outdated: bool = False) -> str:
-    """`date, used 3×, worked, user said`, raw: the caller escapes it.
+    """`about Ruth, date, used 3×, worked, user said`, raw: the caller escapes it.
 
     stable: without what outcomes move, so that the line stays until the memory itself changes.
     outdated: a newer line gives another value for the same thing.
     """
-    # Rows of earlier versions say nothing of their language.
-    known = item.lang if item.lang != "other" else detect_language(item.text)
-    side = side_of(known)
-    parts = [_day(item.created_at)]
+    side, about = _side(item), subject_note(item)
+    parts = [_day(item.created_at)] if about is None else [about, _day(item.created_at)]
     if item.valid_to is not None:
         parts.append(_UNTIL[side].format(day=_day(item.valid_to)))
     elif outdated:
@@ -82,6 +81,17 @@ def note_of(item: MemoryItem, *, stable: bool = False, outdated: bool = False) -
         if stats.last_outcome is not None and stats.last_outcome in _OUTCOMES[side]:
             parts.append(_OUTCOMES[side][stats.last_outcome])
     return ", ".join([*parts, _who(item, side)])
+
+
+def subject_note(item: MemoryItem) -> str | None:
+    """About whom it is, raw; None: about the user."""
+    whom = subject_of(item)
+    return None if whom is None else _ABOUT[_side(item)].format(whom=_name(whom))
+
+
+def _side(item: MemoryItem) -> Side:
+    # Rows of earlier versions say nothing of their language.
+    return side_of(item.lang if item.lang != "other" else detect_language(item.text))
 
 
 def _who(item: MemoryItem, side: Side) -> str:

@@ -63,6 +63,7 @@ def memory_meta(
                     "memory_id": line.memory_id,
                     "content": line.item.text,
                     "doc_id": line.item.source.doc_id,
+                    "subject_id": line.item.subject_id,
                     **_trust(line, _hit_of(line, context.search)),
                 }
                 for line in lines
@@ -132,6 +133,7 @@ def _citation(line: ContextLine, hit: Hit | None, named: _Named) -> dict[str, An
         "memory_id": line.memory_id,
         "doc_id": item.source.doc_id,
         "chunk_id": item.source.chunk_id,
+        "subject_id": item.subject_id,
         "content": item.text,
         **_trust(line, hit),
     }

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rayapp.assistant.context.rules.line_notes import subject_note
 from rayapp.assistant.context.rules.prompt_block import (
     BULLET,
     STABLE_SECTIONS,
@@ -14,7 +15,7 @@ from rayapp.graphs.records import ContextInsights, PastExperience
 from rayapp.graphs.rules.directives import Side, advised_tiers, directives_of, side_of
 from rayapp.graphs.rules.question import fingerprint
 from rayapp.inference.ports import Message
-from rayapp.memory.item import MemoryItem
+from rayapp.memory.item import MemoryItem, subject_of
 from rayapp.memory.rules.instructions import is_instruction
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import Hit, SearchAnswer
@@ -33,16 +34,21 @@ PREFERENCE_TAGS = ("preference", "preferences", "העדפה", "העדפות")
 
 
 def section_of(item: MemoryItem) -> Section | None:
-    """Where the memory stands; None when it is only told when a question asks for it."""
+    """Where the memory stands; None when it is only told when a question asks for it.
+
+    Who the user is and what they prefer is said of the user alone. Of somebody else stands what is
+    pinned, what is asked of every answer, and what has proven itself.
+    """
+    about_user = subject_of(item) is None
     tags = {tag.casefold() for tag in item.tags}
-    own = item.always_inject or item.tier is Tier.MEMORY_BANK
+    own = about_user and (item.always_inject or item.tier is Tier.MEMORY_BANK)
     if own and tags.intersection(IDENTITY_TAGS):
         return "identity"
     if own and tags.intersection(PREFERENCE_TAGS):
         return "preference"
     if item.always_inject:
         return "always"
-    if item.instruction:
+    if item.instruction and (about_user or is_instruction(item.instruction)):
         return "instruction"
     return "pattern" if item.tier is Tier.PATTERNS else None
 
@@ -135,11 +141,17 @@ QUERY = (
 
 
 def cold_start_text(placed: Sequence[SectionItem]) -> str:
-    """One bullet per memory, whole or its passage, in the order given; empty when there is none."""
+    """One bullet per memory, whole or its passage, in the order given; empty when there is none.
+    One about somebody else says first about whom."""
     if not placed:
         return ""
-    bullets = [f"{BULLET}{escape_text(one.text)}" for one in placed]
+    bullets = [f"{BULLET}{escape_text(_with_subject(one))}" for one in placed]
     return "\n".join([HEADER, *bullets, FOOTER]) + "\n"
+
+
+def _with_subject(one: SectionItem) -> str:
+    about = subject_note(one.item)
+    return one.text if about is None else f"({about}) {one.text}"
 
 
 # Organic recall: what the graphs and the conversation say about a question, in short lines.

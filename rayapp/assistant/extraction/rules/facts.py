@@ -8,7 +8,14 @@ from functools import cache
 from itertools import zip_longest
 from typing import Any, Literal, Self, TypeVar
 
-from rayapp.memory.item import LEARNED_TAG, SOURCE_TRUST, MemoryItem, SourceType, derived_id
+from rayapp.memory.item import (
+    LEARNED_TAG,
+    SOURCE_TRUST,
+    MemoryItem,
+    SourceType,
+    derived_id,
+    subject_of,
+)
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.text.hostile import hostile
@@ -366,7 +373,8 @@ def replaced_by(one: Learned, items: Iterable[MemoryItem], at: datetime) -> str 
     """Id of the memory whose place a learned fact takes: it says something else of the same thing,
     it is older, and no document or tool said it. Of several the newest; None: it stands beside.
 
-    Only a fact in the user's own words replaces anything, and only what is current.
+    Only a fact in the user's own words replaces anything, and only what is current and about the
+    user, as what is learned is.
     """
     if one.confidence < REPLACING_CONFIDENCE:
         return None
@@ -376,6 +384,7 @@ def replaced_by(one: Learned, items: Iterable[MemoryItem], at: datetime) -> str 
         if item.tier in REPLACED_TIERS
         and item.source.type in REPLACED_SOURCES
         and item.superseded_by is None
+        and subject_of(item) is None
         and item.created_at < at
         and replaces(one.text, item.text)
     ]

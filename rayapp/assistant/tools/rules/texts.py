@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from rayapp.assistant.context.rules.line_notes import place_of
+from rayapp.assistant.context.rules.line_notes import place_of, subject_note
 from rayapp.assistant.context.rules.prompt_block import cut_line, escape_id, escape_text
 from rayapp.assistant.records import ToolAnswer
 from rayapp.assistant.tools.rules.limits import cut_text
@@ -15,7 +15,7 @@ from rayapp.graphs.records import ContextInsights, PastExperience
 from rayapp.graphs.rules.directives import side_of
 from rayapp.inference.rules import estimate_tokens, total_tokens
 from rayapp.learning.records import OutcomeAnswer
-from rayapp.memory.item import MemoryItem, SourceType
+from rayapp.memory.item import MemoryItem, SourceType, subject_of
 from rayapp.memory.rules.lifecycle import age, success_estimate
 from rayapp.memory.tiers import Tier, tier_name
 from rayapp.search.requests import Hit, SearchAnswer
@@ -80,7 +80,7 @@ def hit_lines(run: Sequence[Hit], now: datetime, documents: bool) -> list[str]:
     best = min(run, key=lambda hit: hit.position)
     text = best.text if len(run) == 1 else joined([hit.item for hit in run])
     numbers = "".join(f"[{hit.position}]" for hit in run)
-    head = f"{numbers} {mark(best.item, documents)} {escape_text(text)}"
+    head = f"{numbers} {mark(best.item, documents)} {_about(best.item)}{escape_text(text)}"
     facts = [f"Score: {best.summary.final_score:.2f}", item_facts(best.item, now)]
     if best.outdated_by is not None:
         facts.insert(0, "Outdated: a newer result above says otherwise")
@@ -134,7 +134,8 @@ def limited_text(earlier: Sequence[tuple[int, MemoryItem]], now: datetime, docum
     if earlier:
         lines.append("Found before in this conversation:")
     for position, item in earlier:
-        lines.append(f"[{position}] {mark(item, documents)} {escape_text(item.text)}")
+        said = f"{_about(item)}{escape_text(item.text)}"
+        lines.append(f"[{position}] {mark(item, documents)} {said}")
         lines.append(f"    {item_facts(item, now)}")
     return "\n".join(lines)
 
@@ -235,7 +236,13 @@ def _missing(degraded: Sequence[str]) -> list[str]:
 
 
 def _label(label: str, item: MemoryItem, documents: bool) -> str:
-    return f"- {label}: {mark(item, documents)} {escape_text(item.text)}"
+    return f"- {label}: {mark(item, documents)} {_about(item)}{escape_text(item.text)}"
+
+
+def _about(item: MemoryItem) -> str:
+    """Before the text of a memory: about whom it is, where that is not the user."""
+    about = subject_note(item)
+    return "" if about is None else f"({escape_text(about)}) "
 
 
 def _experience(label: str, one: PastExperience, documents: bool) -> str:
@@ -245,7 +252,9 @@ def _experience(label: str, one: PastExperience, documents: bool) -> str:
 
 def _memory_data(item: MemoryItem, documents: bool) -> dict[str, Any]:
     named = tier_name(item.tier, documents)
-    return {"memory_id": item.memory_id, "tier": named, "content": item.text}
+    data = {"memory_id": item.memory_id, "tier": named, "content": item.text}
+    whom = subject_of(item)
+    return data if whom is None else {**data, "subject_id": whom}
 
 
 def _experience_data(one: PastExperience, documents: bool) -> dict[str, Any]:
