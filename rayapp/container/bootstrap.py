@@ -22,7 +22,7 @@ from rayapp.assistant.ports import (
     WindowStore,
 )
 from rayapp.bulk.ports import JobStore, LeaseStore
-from rayapp.container.inference import breaker
+from rayapp.container.inference import breaker, encoder_service
 from rayapp.container.inference import embedding_service as embedding_service
 from rayapp.container.inference import rerank_service as rerank_service
 from rayapp.core.disk_space import DiskSpace, measured
@@ -35,8 +35,8 @@ from rayapp.datagov.ports import SharedItems
 from rayapp.documents.ports import BookStore
 from rayapp.graphs.ports import GraphStore
 from rayapp.index.ports import ItemScan, QuarantineStore, VectorIndex
-from rayapp.inference.embedding import CachedEmbedder, CacheLayer
-from rayapp.inference.ports import Cache, Embedder, EmbedderInfo, UsageStore
+from rayapp.inference.embedding import CachedEmbedder, CacheLayer, TextEncoder
+from rayapp.inference.ports import Cache, Embedder, EmbedderInfo, Encoder, UsageStore
 from rayapp.learning.ports import LifecycleStore, OutcomeStore
 from rayapp.memory.ports import ChangeLog, EventStore, MemoryStore, UserRows
 from rayapp.memory.rules.creation import TextLimits
@@ -155,6 +155,16 @@ def with_cache(inner: Embedder, settings: Settings, metrics: Metrics, *, remote:
     if shared is not None:
         layers.append(CacheLayer("redis", shared, breaker("cache", settings)))
     return CachedEmbedder(inner, layers, settings.embedding, metrics=metrics)
+
+
+def text_encoder(settings: Settings, metrics: Metrics) -> Encoder | None:
+    """The encoder in this process, its latest texts kept; None where it is off. ConfigError."""
+    encoder = settings.embedding.encoder
+    if not encoder.enabled:
+        return None
+    service = encoder_service(settings, metrics)
+    layers = [CacheLayer("lru", InMemoryCache(encoder.lru_items, SystemClock()))]
+    return TextEncoder(CachedEmbedder(service, layers, service.settings, metrics=metrics))
 
 
 def disk_space(settings: Settings) -> DiskSpace:

@@ -6,6 +6,7 @@ from rayapp.core.batching import BackendTraits, token_budget
 from rayapp.core.breaker import Breaker, BreakerPolicy
 from rayapp.core.runtime import Metrics
 from rayapp.core.settings.model import BatchSettings, EmbeddingSettings, RerankerSettings, Settings
+from rayapp.inference.backends.encoder_model import EncoderBackend, EncoderModel
 from rayapp.inference.backends.http import HttpEmbeddingBackend, HttpRerankBackend
 from rayapp.inference.backends.local import LocalEmbeddingBackend, LocalRerankBackend, open_encoder
 from rayapp.inference.backends.model_thread import free_gpu_bytes
@@ -82,7 +83,7 @@ def _local_traits(settings: BatchSettings, text_tokens: int) -> BackendTraits:
 def breaker(name: str, settings: Settings) -> Breaker:
     """A breaker with the limits of its dependency (the embedder has its own)."""
     rules = settings.breaker
-    embedder = name == "embedding"
+    embedder = name in ("embedding", "encoder")
     return Breaker(
         name,
         BreakerPolicy(
@@ -98,6 +99,32 @@ def embedding_service(settings: Settings, metrics: Metrics) -> EmbeddingService:
     backend, traits = open_embedding_backend(settings.embedding)
     own = breaker("embedding", settings)
     return EmbeddingService(backend, settings.embedding, traits, breaker=own, metrics=metrics)
+
+
+def encoder_service(settings: Settings, metrics: Metrics) -> EmbeddingService:
+    """The gateway's model side of the encoder. Loads it here and now. ConfigError."""
+    encoder = settings.embedding.encoder
+    model = EncoderModel(encoder.model)
+    changes = {
+        "backend": "local",
+        "model": model.name,
+        "dims": model.dims,
+        "query_prefix": model.prefixes["query"],
+        "passage_prefix": model.prefixes["passage"],
+        "max_text_chars": encoder.max_text_chars,
+        "batch": encoder.batch,
+    }
+    # Texts are computed one by one: nothing waits for company.
+    traits = BackendTraits(
+        max_tokens=encoder.batch.max_tokens, text_tokens=model.text_tokens, gathers=False
+    )
+    return EmbeddingService(
+        EncoderBackend(model),
+        settings.embedding.model_copy(update=changes),
+        traits,
+        breaker=breaker("encoder", settings),
+        metrics=metrics,
+    )
 
 
 def rerank_service(settings: Settings, metrics: Metrics) -> RerankService:

@@ -5,7 +5,7 @@ import hashlib
 import logging
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
@@ -20,7 +20,14 @@ from rayapp.core.settings.model import EmbeddingSettings
 from rayapp.core.vectors import Vector
 from rayapp.inference.batch_queue import BatchQueue, Entry, Splitter
 from rayapp.inference.gateway import ModelGateway
-from rayapp.inference.ports import Cache, Embedder, EmbedderInfo, EmbeddingBackend, TextKind
+from rayapp.inference.ports import (
+    Cache,
+    Embedder,
+    EmbedderInfo,
+    EmbeddingBackend,
+    TextKind,
+    TextVectors,
+)
 
 T = TypeVar("T")
 
@@ -446,3 +453,30 @@ class CachedEmbedder:
                 await layer.guarded(partial(layer.cache.set_many, values, ttl_s))
             except errors.CacheDown:
                 self.metrics.count("embed_cache_errors")
+
+
+@dataclass(frozen=True, slots=True)
+class TextEncoder:
+    """Implements `Encoder` over an embedder whose vectors are joint: both halves of equal length,
+    so that batches, caches, breaker and checks are those of any model."""
+
+    joint: Embedder
+
+    async def info(self) -> EmbedderInfo:
+        info = await self.joint.info()
+        return replace(info, dims=info.dims // 2)
+
+    async def read(
+        self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
+    ) -> list[TextVectors]:
+        vectors = await self.joint.embed(texts, kind, timeout_s=timeout_s)
+        return [TextVectors(*np.split(vector * np.float32(2**0.5), 2)) for vector in vectors]
+
+    async def health(self) -> dict[str, Any]:
+        return await self.joint.health()
+
+    async def breakers(self) -> list[BreakerSnapshot]:
+        return await self.joint.breakers()
+
+    async def reset_breakers(self) -> list[str]:
+        return await self.joint.reset_breakers()

@@ -89,6 +89,31 @@ class Embedder(BreakerOwner, Protocol):
     async def health(self) -> dict[str, Any]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class TextVectors:
+    """What one pass of the encoder gives of a text, unit length each.
+
+    Attributes:
+        search: nearness in meaning.
+        heads: of an earlier layer, for linear heads that tell what kind of sentence it is.
+    """
+
+    search: Vector
+    heads: Vector
+
+
+class Encoder(BreakerOwner, Protocol):
+    async def info(self) -> EmbedderInfo:
+        """`dims` of each of its vectors."""
+
+    async def read(
+        self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
+    ) -> list[TextVectors]:
+        """In the order of the texts. Raises as `Embedder.embed` does."""
+
+    async def health(self) -> dict[str, Any]: ...
+
+
 class EmbeddingBackend(Protocol):
     """One model. `encode` may raise EmbedderDown; shapes are checked by the gateway."""
 

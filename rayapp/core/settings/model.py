@@ -266,6 +266,16 @@ class BatchSettings(SettingsSection):
     )
 
 
+class EncoderSettings(SettingsSection):
+    enabled: bool = setting(False, "Texts are read by the encoder too; needs rayapp[encoder].")
+    model: str = setting("", "Name or folder of another one; empty: the bundled one.")
+    max_text_chars: int = setting(8_000, "Longest text given to it.", ge=100)
+    lru_items: int = setting(2_000, "Texts kept in process, 3 KB each.", ge=0)
+    batch: BatchSettings = setting(
+        BatchSettings(max_size=16, max_tokens=4_096, wait_s=0.0), "Batching."
+    )
+
+
 class EmbeddingSettings(SettingsSection):
     backend: Literal["static", "http", "local"] = setting("static", "Which backend.")
     model: str = setting("bilingual-static-1", "Model name or folder.", min_length=1)
@@ -284,6 +294,7 @@ class EmbeddingSettings(SettingsSection):
     lru_items: int = setting(20_000, "Vectors kept in process.", ge=0)
     max_text_chars: int = setting(20_000, "Longest text given to a model.", ge=100)
     batch: BatchSettings = setting(BatchSettings(), "Batching.")
+    encoder: EncoderSettings = setting(EncoderSettings(), "The encoder beside the embedder.")
 
 
 class RerankerSettings(SettingsSection):

@@ -178,7 +178,7 @@ def find_model(name_or_folder: str) -> Path:
     for folder in (BUNDLED / name_or_folder, Path(name_or_folder)):
         if (folder / "metadata.json").is_file():
             return folder
-    bundled = sorted(path.parent.name for path in BUNDLED.glob("*/metadata.json"))
+    bundled = sorted(path.parent.name for path in BUNDLED.glob("*/vectors.npz"))
     raise ConfigError(
         f"No static model {name_or_folder!r}: set embedding.model to a folder with "
         f"metadata.json or to one of {', '.join(bundled)}."
