@@ -90,7 +90,7 @@ class _Tenant:
     def __init__(self, corpus: Corpus, texts: Texts, embed: Embed, tier: Tier) -> None:
         # In the order of the corpus, as one batch stores it.
         self.items = [
-            _item(corpus.name, document, tier, place)
+            item_of(corpus.name, document, tier, place)
             for place, document in enumerate(corpus.documents, start=1)
         ]
         parts = [
@@ -205,7 +205,7 @@ def _ranks(scores: Floats, depth: int, *, least: float) -> dict[int, int]:
     return {int(row): at for at, row in enumerate(order, start=1) if scores[row] > least}
 
 
-def _item(user_id: str, document: Document, tier: Tier, place: int) -> MemoryItem:
+def item_of(user_id: str, document: Document, tier: Tier, place: int) -> MemoryItem:
     at = document.created_at or NOW
     return MemoryItem(
         memory_id=document.doc_id,

@@ -106,11 +106,13 @@ from rayapp.search.receipts import GroupedReceipts
 from rayapp.search.resident import ResidentViews
 from rayapp.search.retrievers import Retrievers
 from rayapp.search.rules.confidence import Calibrated, Calibration, calibrated
+from rayapp.search.rules.knowledge import KnowledgeRule
 from rayapp.search.service import SearchService
 from rayapp.storage.backup_files import open_backups
 from rayapp.storage.files import (
     kept_secret,
     load_calibration,
+    load_knowledge,
     load_presets,
     load_tools,
     load_windows,
@@ -123,6 +125,12 @@ log = logging.getLogger("rayapp.container")
 def calibration_of(model: str) -> Calibration | None:
     """The shipped one of an embedder; read once per process."""
     return load_calibration(CONFIG_DIR / "calibration", model)
+
+
+@lru_cache
+def knowledge_rule_of(model: str) -> KnowledgeRule | None:
+    """The same."""
+    return load_knowledge(CONFIG_DIR / "knowledge", model)
 
 
 @lru_cache(maxsize=1)
@@ -309,6 +317,7 @@ class Container:
             priors=PriorsService(self.stores.graphs, self.texts, runtime=self.runtime),
             on_empty=self.deferred.check_missing,
             runtime=self.runtime,
+            knowledge=knowledge_rule_of(self.schema.model),
         )
 
     @cached_property

@@ -12,9 +12,17 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.filtering import matches
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import tier_name
-from rayapp.search.requests import ExplainStage, Explanation, Hit, ScoreSummary, SearchQuery
+from rayapp.search.requests import (
+    ExplainStage,
+    Explanation,
+    Hit,
+    Knowledge,
+    ScoreSummary,
+    SearchQuery,
+)
 from rayapp.search.rules.candidates import Candidate
 from rayapp.search.rules.diversification import Kept
+from rayapp.search.rules.knowledge import REASONS
 from rayapp.search.rules.ranking import Ranked, solutions_among
 from rayapp.search.service import Prepared, SearchService
 from rayapp.search.tracing import Trace
@@ -49,6 +57,7 @@ class Explainer:
         depth = gathered.depths.get(item.tier, prepared.depth)
         stages.append(_retrieved(candidate, item, gathered.priors, depth))
         ranked = await self.service.ranked(prepared, gathered, deadline, trace)
+        stages.append(_knowledge(self.service.assess(prepared, ranked)))
         last = prepared.query.offset + prepared.limit
         kept = self.service.distinct(prepared, ranked, end=last)
         page = self.service.page(prepared, ranked, kept)
@@ -144,6 +153,17 @@ def _collapsed(page: Sequence[Hit], item: MemoryItem) -> list[ExplainStage]:
             detail = f"Says the same as {face}, which scored better and is shown for both."
             return [ExplainStage(stage="collapse", kept=False, detail=detail)]
     return []
+
+
+def _knowledge(found: Knowledge) -> ExplainStage:
+    """What is said of the whole question; a search lists its hits whatever that is."""
+    values = {} if found.probability is None else {"probability": found.probability}
+    return ExplainStage(
+        stage="knowledge",
+        kept=True,
+        detail=f"Does memory know anything of this: {found.known}. {REASONS[found.reason]}",
+        values=values | dict(found.signals),
+    )
 
 
 def _position(

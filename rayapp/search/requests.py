@@ -1,5 +1,6 @@
 """What callers ask of a search and what they get back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -12,6 +13,7 @@ from rayapp.text.passage import Passage
 
 SortMode = Literal["relevance", "recency", "score"]
 ConfidenceLabel = Literal["high", "medium", "low"]
+Known = Literal["yes", "no", "unsure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +24,17 @@ class Floor:
     rise: what that share grows by from the first hit to the one numbered `expected`.
     expected: hits that the question needs; so many are shown where there is no floor.
     relevance: probability that the best hit answers, 0..1; None: that of the calibration.
+    knowledge: probability that memory knows anything of it, 0..1; None: that of the weights.
+    world: the question is about the world of today, so that asking for the newest is no reason to
+    show what memory has.
     """
 
     share: float
     rise: float
     expected: int
     relevance: float | None = None
+    knowledge: float | None = None
+    world: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +151,24 @@ class DatagovUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """Whether memory knows anything of what was asked, and why that is said: a key of `REASONS` in
+    `search/rules/knowledge.py`. `probability` None: it could not be asked."""
+
+    known: Known = "unsure"
+    probability: float | None = None
+    reason: str = "not_assessed"
+    signals: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAnswer:
     """`total` counts candidates after filtering; `degraded` says which stages were skipped, why.
 
     `answered_by`: the position of the hit that answers, as a model read it; None = nobody read.
     `timings_ms` add up to the time of the search; `spans` say when its stages ran.
     `weak`: hits that were found and left out by the floor of the query.
+    `knowledge`: of the whole question; with a floor, where nothing is known, there is no hit.
     """
 
     receipt_id: str | None
@@ -158,6 +177,7 @@ class SearchAnswer:
     confidence: ConfidenceLabel
     relevance: float
     weak: int = 0
+    knowledge: Knowledge = field(default_factory=Knowledge)
     abstained: bool = False
     best_rejected: float | None = None
     answered_by: int | None = None

@@ -137,6 +137,7 @@ class Retrievers:
             request.where,
             depths,
             wanted=solutions_among(solved, priors),
+            own=self._own(request),
         )
         return Gathered(candidates, vector is not None, priors, depths)
 
@@ -320,6 +321,10 @@ class Retrievers:
         return self.analyser.query(
             request.text, request.expansions, expansion_weight=request.recipe.expansion_weight
         )
+
+    def _own(self, request: RetrievalRequest) -> list[int] | None:
+        """The words that the user wrote; None: there are no others."""
+        return list(self.analyser.query(request.text).indices) if request.expansions else None
 
     def _lexical(
         self,

@@ -17,12 +17,13 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.ports import Receipt, Receipts, Shown
 from rayapp.search.priors import GraphsOnce, PriorsRead, PriorsService
 from rayapp.search.reader import HitReaders
-from rayapp.search.requests import DatagovUse, Floor, Hit, SearchAnswer, SearchQuery
+from rayapp.search.requests import DatagovUse, Floor, Hit, Knowledge, SearchAnswer, SearchQuery
 from rayapp.search.retrievers import Gathered, RetrievalRequest, Retrievers
 from rayapp.search.rules import confidence
 from rayapp.search.rules.confidence import Thresholds, judged, precise
 from rayapp.search.rules.diversification import Kept, collapse, is_mixed, with_quotas
 from rayapp.search.rules.fusion import DenseRetriever, speaks
+from rayapp.search.rules.knowledge import KnowledgeRule, knowledge_of
 from rayapp.search.rules.query import QueryPlan, choose_tiers, plan_query
 from rayapp.search.rules.ranking import Ranked, graph_boosts, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe, Texts, find_recipe
@@ -57,7 +58,9 @@ class Prepared:
 
 @dataclass(eq=False)
 class SearchService:
-    """`on_empty`: told when a search had no candidate at all; it must return at once."""
+    """`on_empty`: told when a search had no candidate at all; it must return at once.
+    `knowledge` None: of this embedder nobody learned when it knows nothing.
+    """
 
     retrievers: Retrievers
     readers: HitReaders
@@ -67,6 +70,7 @@ class SearchService:
     priors: PriorsService
     on_empty: Callable[[ReadScope], None]
     runtime: Runtime
+    knowledge: KnowledgeRule | None = None
 
     async def search(
         self, scope: ReadScope, query: SearchQuery, graphs: GraphsOnce | None = None
@@ -215,10 +219,12 @@ class SearchService:
         shown = kept[offset : offset + limit]
         hits = self.page(prepared, ranked, kept)
         value = self._relevance(prepared, ranked or best)
+        knowledge = self.assess(prepared, best)
         floor = prepared.query.floor
         if floor is not None and _BLIND.intersection(trace.degraded):
             hits, floor = hits[: floor.expected], None
-        worth = self._worth(prepared, hits, value, floor)
+        known = floor is None or knowledge.known != "no"
+        worth = self._worth(prepared, hits, value, floor) if known else ()
         label = confidence.label(value, prepared.recipe.confidence)
         least = prepared.query.min_confidence
         abstained = least is not None and not confidence.reaches(label, least)
@@ -231,6 +237,7 @@ class SearchService:
             confidence=label,
             relevance=value,
             weak=len(hits) - len(worth),
+            knowledge=knowledge,
             abstained=abstained,
             best_rejected=rejected.final_score if abstained and rejected else None,
             next_offset=offset + limit if len(kept) > offset + limit and not abstained else None,
@@ -321,6 +328,12 @@ class SearchService:
             return 0.0
         best = max(ranked, key=lambda one: one.final_score)
         return judged(prepared.query.query, best, prepared.recipe.confidence)
+
+    def assess(self, prepared: Prepared, ranked: Sequence[Ranked]) -> Knowledge:
+        """Whether memory knows anything of the question."""
+        if self.knowledge is None:
+            return Knowledge()
+        return knowledge_of(self.knowledge, prepared.query, prepared.plan, ranked)
 
     def precise(self, prepared: Prepared, ranked: Sequence[Ranked]) -> Sequence[Ranked]:
         """What the caller holds to be precise enough; all of it when nothing was said."""

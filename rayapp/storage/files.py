@@ -15,7 +15,8 @@ from rayapp.assistant.prompt.rules import ModelWindow
 from rayapp.assistant.tools.rules.table import ANY_OTHER, ToolRow
 from rayapp.core.errors import ConfigError, InvalidInput
 from rayapp.search.rules.confidence import Calibration, file_name, parse_calibration
-from rayapp.search.rules.recipes import Recipe, parse_recipe
+from rayapp.search.rules.knowledge import Forms, KnowledgeRule, parse_knowledge
+from rayapp.search.rules.recipes import Recipe, parse_recipe, parsed
 from rayapp.text.expansions import Expansions
 
 # As many as the hash that signs with it takes in.
@@ -141,6 +142,20 @@ def load_calibration(folder: Path, model: str) -> Calibration | None:
     if not path.is_file():
         return None
     return parse_calibration(path.stem, _tree(path, "Calibration"))
+
+
+def load_knowledge(folder: Path, model: str) -> KnowledgeRule | None:
+    """When an embedder knows nothing; None when nobody learned it. ConfigError: the weights or the
+    table of forms cannot be used."""
+    path = folder / file_name(model)
+    if not path.is_file():
+        return None
+    return parse_knowledge(path.stem, _tree(path, "Knowledge"), load_forms(folder))
+
+
+def load_forms(folder: Path) -> Forms:
+    """The table of forms. ConfigError: it cannot be used."""
+    return parsed(Forms, "Forms", _tree(folder / "forms.yaml", "Forms"))
 
 
 def _tree(path: Path, what: str) -> dict[str, Any]:

@@ -453,6 +453,11 @@ class SearchAnswerView(bases.Success):
     total: int
     abstained: bool
     confidence: Literal["high", "medium", "low"]
+    knows: Literal["yes", "no", "unsure"] = Field(
+        "unsure",
+        description="Whether memory knows anything of the question; its best hits are listed "
+        "whatever it says. Explain gives the reason.",
+    )
     debug: SearchDebugView
     retrieval_debug: SearchDebugView | None = bases.absent(
         "`debug` once more, only for the first client (`compat.first_client`).",
@@ -605,6 +610,7 @@ def search_body(
         "total": found.total,
         "abstained": found.abstained,
         "confidence": found.confidence,
+        "knows": found.knowledge.known,
         "degraded": found.degraded,
         "debug": debug,
         **({"retrievalDebug": debug} if first_client else {}),

@@ -207,6 +207,8 @@ AFTER_S = 0.2
 COLD_HITS = 5
 # Best hits that are compared with the question word by word: 0.1 ms each.
 KNOWN_HITS = 5
+# The kind of work in which memory itself is asked.
+ASKS_MEMORY = "memory_management"
 # What may be missing while memory still looked everywhere.
 HARMLESS = frozenset({"receipt", "reranker", "priors", "insights"})
 
@@ -232,6 +234,11 @@ class Found:
     def only_weak(self) -> bool:
         """Something was found, and nothing of it is worth showing."""
         return self.search is not None and self.search.weak > 0 and not self.search.hits
+
+    @property
+    def silent(self) -> bool:
+        """Memory knows nothing of the question, by its own answer."""
+        return self.only_weak and self.search is not None and self.search.knowledge.known == "no"
 
 
 GivenT = TypeVar("GivenT", AssistantContext, ColdStart)
@@ -412,7 +419,10 @@ class ContextService:
         asked = SearchQuery(
             query=request.query,
             limit=request.limit or max(task.limit, CONTEXT_HITS),
-            floor=floor_of(self._settings, task.limit, named=request.limit is not None),
+            floor=replace(
+                floor_of(self._settings, task.limit, named=request.limit is not None),
+                world="web" in intents.hints,
+            ),
             include_datagov=request.include_datagov,
             conversation_id=request.conversation_id,
             principal=request.principal,
@@ -516,7 +526,9 @@ class ContextService:
     ) -> ContextBlock:
         documents = self.runtime.settings.compat.tier_documents
         recalled = pinned.organic_recall(
-            found.insights,
+            found.insights and pinned.without_advice(found.insights)
+            if found.silent
+            else found.insights,
             known=known,
             repeated=pinned.repeated_question(
                 request.query, request.recent, self.receipts.texts.expansions
@@ -536,8 +548,8 @@ class ContextService:
             standing=found.standing,
             recall=recalled.lines,
             found=_once((*recalled.past, *(one for one in relevant if not before.holds(one.item)))),
-            topic=topic_of(request.recent),
-            nothing=pinned.nothing_known(task.language) if found.only_weak else "",
+            topic="" if found.silent else topic_of(request.recent),
+            nothing=pinned.nothing_known(task.language) if _asks_memory(task, found) else "",
             notes=_notes(intents, task.language),
         )
         limits = Limits(
@@ -596,7 +608,14 @@ def floor_of(settings: ContextSettings, limit: int, *, named: bool) -> Floor:
         rise=settings.share_rise,
         expected=limit * 2 if named else limit,
         relevance=settings.min_relevance,
+        knowledge=settings.min_knowledge,
     )
+
+
+def _asks_memory(task: Task, found: Found) -> bool:
+    """Whether it is said that nothing is known: to who asks memory itself. Whoever did not ask for
+    it is not told of what there is not."""
+    return found.only_weak and task.context_type == ASKS_MEMORY
 
 
 def _notes(intents: Intents, language: str) -> tuple[str, ...]:

@@ -189,6 +189,7 @@ class ToolsService(ToolWrites):
                 "query": args.query,
                 "receipt_id": found.receipt_id,
                 "confidence": found.confidence,
+                "knows": found.knowledge.known,
                 "total": found.total,
                 "limited": False,
                 "left_out": found.weak,

@@ -40,6 +40,13 @@ class ContextSettings(SettingsSection):
         ge=0,
         le=1,
     )
+    min_knowledge: float | None = setting(
+        None,
+        "Probability that memory knows anything of a question below which nothing is shown; null: "
+        "that of the embedder's weights (`configs/knowledge`); 0: off.",
+        ge=0,
+        le=1,
+    )
     min_share: Share = setting(
         0.53, "Share of the best hit's strength that a shown hit has; 0: off."
     )

@@ -58,10 +58,26 @@ class Candidate:
     pending_rank: int | None = None
 
 
+class Reach(NamedTuple):
+    """How far a question reaches into all memories of a user that the search may show.
+
+    memories: how many there are. nearest: cosine of the nearest one. covered: BM25 of the best one.
+    mass: what the question's own words weigh, each by how rare it is there; unknown: of those in
+    none. holders: how many memories hold each of them.
+    """
+
+    memories: int
+    nearest: float
+    covered: float
+    mass: float
+    unknown: float
+    holders: Mapping[int, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
     """A row per candidate, in no order. What is None in a `Candidate` is nan here, and 0 as a
-    rank."""
+    rank. `reach`: None where not all memories were looked at, or without a question's vector."""
 
     items: Sequence[MemoryItem]
     dense: Floats
@@ -72,6 +88,7 @@ class Candidates:
     pending_rank: Ints
     near_passage: Ints
     word_passage: Ints
+    reach: Reach | None = None
 
     @classmethod
     def empty(cls, items: Sequence[MemoryItem] = ()) -> Candidates:
@@ -162,7 +179,7 @@ def joined(
     return made
 
 
-_COLUMNS = tuple(one.name for one in fields(Candidates) if one.name != "items")
+_COLUMNS = tuple(one.name for one in fields(Candidates) if one.name not in ("items", "reach"))
 
 
 def said(score: float) -> float | None:

@@ -13,6 +13,7 @@ from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.search.requests import ConfidenceLabel, Hit, SearchAnswer
 from rayapp.search.rules.confidence import LEVELS
+from rayapp.search.rules.knowledge import KNOWN
 
 # Near-duplicates are shown once: the better-scored one carries the ids of the others.
 
@@ -250,6 +251,7 @@ def interleave(whole: SearchAnswer, parts: Sequence[SearchAnswer], limit: int) -
         hits=tuple(replace(hit, position=place) for place, hit in enumerate(hits, start=1)),
         total=max(one.total for one in answers),
         weak=sum(one.weak for one in answers),
+        knowledge=max((one.knowledge for one in answers), key=lambda one: KNOWN.index(one.known)),
         next_offset=None,
         degraded=tuple(dict.fromkeys(name for one in answers for name in one.degraded)),
         errors=tuple(error for one in answers for error in one.errors),

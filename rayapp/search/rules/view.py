@@ -4,8 +4,8 @@ The rows are passages; those of a memory stand side by side. The statistics of w
 own (decision 0055).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -18,7 +18,16 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.rules.filtering import kept
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
-from rayapp.search.rules.candidates import NO_HITS, Bools, Candidates, Floats, Hits, Ints, joined
+from rayapp.search.rules.candidates import (
+    NO_HITS,
+    Bools,
+    Candidates,
+    Floats,
+    Hits,
+    Ints,
+    Reach,
+    joined,
+)
 
 Scores = npt.NDArray[Any]  # float32 or float64
 
@@ -71,6 +80,15 @@ class Found(NamedTuple):
     word: Ints
     rows: Ints
     values: Floats
+
+
+class _Held(NamedTuple):
+    """The words of a query: what each weighs, how many memories hold it, and where."""
+
+    slots: Ints
+    weights: Floats
+    counts: Ints
+    found: Sequence[Found]
 
 
 class _Part:
@@ -278,14 +296,16 @@ class UserView:
         where: ItemFilter,
         depths: Mapping[Tier, int],
         wanted: Iterable[str] = (),
+        own: Collection[int] | None = None,
     ) -> Candidates:
         """The nearest and the best by words of each tier, `depths` of them. `vector`: of the
-        question, normalised; None: words alone. `wanted`: points that are candidates anyway.
+        question, normalised; None: words alone. `wanted`: points that are candidates anyway. `own`:
+        of the query those words that the user wrote; None: all.
 
         What is not embedded yet is found by its words alone.
         """
         fits = [part.fitting(where) for part in self._parts]
-        words = self._sparse(query)
+        words, held = self._sparse(query)
         embedded = [part.embedded & fit for part, fit in zip(self._parts, fits, strict=True)]
         waiting = [~part.embedded & fit for part, fit in zip(self._parts, fits, strict=True)]
         dense = pending = NO_HITS
@@ -297,7 +317,33 @@ class UserView:
             late = dict.fromkeys(depths, MOST_PENDING)
             pending = self._best(words, waiting, late, floor=0.0)
         also = np.array([self._place(one) for one in wanted if one in self._places], np.int64)
-        return joined(dense, sparse, pending, also, self._items_at)
+        found = joined(dense, sparse, pending, also, self._items_at)
+        if vector is None:
+            return found
+        nearest = float(dense.scores.max(initial=0.0))
+        return replace(found, reach=self._reach(held, own, fits, nearest))
+
+    def _reach(
+        self, held: _Held, own: Collection[int] | None, fits: Sequence[Bools], nearest: float
+    ) -> Reach:
+        """How far the user's own words reach into what fits."""
+        slots, weights, counts, found = held
+        mine = np.ones(len(slots), np.bool_) if own is None else np.isin(slots, list(own))
+        covered = 0.0
+        for part, words, fit in zip(self._parts, found, fits, strict=True):
+            rows = mine[words.word]
+            scores = np.bincount(
+                words.rows[rows], (words.values * weights[words.word])[rows], len(part.owner)
+            )
+            covered = max(covered, float(part.of_item(scores)[fit].max(initial=0.0)))
+        return Reach(
+            memories=sum(int(np.count_nonzero(fit)) for fit in fits),
+            nearest=nearest,
+            covered=covered,
+            mass=float(weights[mine].sum()),
+            unknown=float(weights[mine & (counts == 0)].sum()),
+            holders=dict(zip(slots[mine].tolist(), counts[mine].tolist(), strict=True)),
+        )
 
     def _best(
         self,
@@ -349,8 +395,9 @@ class UserView:
         before = self._parts[: self._parts.index(part)]
         return sum(len(one.items) for one in before) + at
 
-    def _sparse(self, query: SparseVector) -> list[Scores]:
-        """BM25 of the passages, by ln(1 + (N - n + 0.5) / (n + 0.5)) over the user's memories."""
+    def _sparse(self, query: SparseVector) -> tuple[list[Scores], _Held]:
+        """BM25 of the passages, by ln(1 + (N - n + 0.5) / (n + 0.5)) over the user's memories; and
+        what it is made of."""
         slots = np.array(query.indices, np.int64)
         found = [part.found(slots) for part in self._parts]
         total, counts = 0, np.zeros(len(slots), np.int64)
@@ -358,10 +405,11 @@ class UserView:
             total += int(np.count_nonzero(part.alive))
             counts += part.holders(words, len(slots))
         weights = np.array(query.values) * np.log1p((total - counts + 0.5) / (counts + 0.5))
-        return [
+        scores: list[Scores] = [
             np.bincount(words.rows, words.values * weights[words.word], len(part.owner))
             for part, words in zip(self._parts, found, strict=True)
         ]
+        return scores, _Held(slots, weights, counts, found)
 
     def _add(self, part: _Part) -> None:
         self._parts.append(part)

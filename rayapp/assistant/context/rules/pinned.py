@@ -1,7 +1,7 @@
 """What stands before every question, what is known at a cold start, and what is recalled. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rayapp.assistant.context.rules.line_notes import subject_note
 from rayapp.assistant.context.rules.prompt_block import (
@@ -242,6 +242,12 @@ def organic_recall(
     )
     past = tuple(SectionItem("past", one.item) for one in successes)
     return Recalled(lines=tuple(lines[:MAX_LINES]), past=past)
+
+
+def without_advice(insights: ContextInsights) -> ContextInsights:
+    """What happened with these concepts stays; where to look says nothing of a question that memory
+    knows nothing of."""
+    return replace(insights, tiers=(), actions=())
 
 
 def repeated_question(
