@@ -66,12 +66,12 @@ def best_share(rows: Sequence[Asked]) -> float:
 
 async def main() -> None:
     sets: dict[str, dict[str, list[Asked]]] = {}
-    for one in latest_sets():
-        if one.name != PLAIN:
-            parts = sets.setdefault(one.name, {"together": [], "alone": []})
-            parts["together"] += await asked_of(one)
-            for part in alone(one):
-                parts["alone"] += await asked_of(part)
+    for whole in latest_sets():
+        if whole.name != PLAIN:
+            parts = sets.setdefault(whole.name, {"together": [], "alone": []})
+            parts["together"] += await asked_of(whole)
+            for piece in alone(whole):
+                parts["alone"] += await asked_of(piece)
     for name, parts in sets.items():
         others = [
             row
