@@ -175,7 +175,13 @@ class Lab:
                 yield self._asked(corpus, question, vector, recipe)
 
     def _asked(self, corpus: Corpus, question: Question, vector: Floats, recipe: Recipe) -> Asked:
-        plan = plan_query(question.text, limit=10, sort_by=None, expansions=self._texts.expansions)
+        plan = plan_query(
+            question.text,
+            limit=10,
+            sort_by=None,
+            expansions=self._texts.expansions,
+            latest=self._texts.latest,
+        )
         tenant = self._tenants[corpus.name]
         dense, near = tenant.best(tenant.dense @ vector)
         query = self._texts.analyser.query(

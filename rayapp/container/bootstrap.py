@@ -44,7 +44,7 @@ from rayapp.memory.service import MemoriesService
 from rayapp.portability.ports import UserArchive
 from rayapp.search.ports import ReceiptStore
 from rayapp.search.rules.recipes import Texts
-from rayapp.storage.files import load_expansions, load_recipes
+from rayapp.storage.files import load_expansions, load_latest, load_recipes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.conversations import MongoConversationStore
 from rayapp.storage.mongo.database import MongoDatabase
@@ -129,6 +129,7 @@ def load_texts() -> Texts:
         analyser=Analyser(),
         expansions=load_expansions(CONFIG_DIR / "expansions"),
         recipes=load_recipes(CONFIG_DIR / "recipes"),
+        latest=load_latest(CONFIG_DIR / "latest.yaml"),
     )
 
 

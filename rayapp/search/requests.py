@@ -112,7 +112,8 @@ class ScoreSummary:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """`passage`: what of a long text answers; None: the whole text does. `outdated_by`: the newer
-    hit of the same answer that gives another value for the same thing."""
+    hit of the same answer that gives another value for the same thing. `latest`: it is among the
+    newest that speak of the thing whose latest state was asked for."""
 
     position: int
     item: MemoryItem
@@ -120,6 +121,7 @@ class Hit:
     collapsed_ids: tuple[str, ...] = ()
     passage: Passage | None = None
     outdated_by: str | None = None
+    latest: bool = False
 
     @property
     def text(self) -> str:

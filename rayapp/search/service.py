@@ -28,7 +28,7 @@ from rayapp.search.rules.query import QueryPlan, choose_tiers, plan_query
 from rayapp.search.rules.ranking import Ranked, graph_boosts, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import Recipe, Texts, find_recipe
 from rayapp.search.rules.relevance_floor import above_floor
-from rayapp.search.rules.updates import newest_first
+from rayapp.search.rules.updates import latest_first, newest_first
 from rayapp.search.tracing import Trace
 from rayapp.text.signature import may_collapse
 
@@ -100,7 +100,11 @@ class SearchService:
         """Plan the search; pure but for the clock. Raises InvalidInput."""
         recipe = self.recipe(query.recipe)
         plan = plan_query(
-            query.query, limit=query.limit, sort_by=query.sort_by, expansions=self.texts.expansions
+            query.query,
+            limit=query.limit,
+            sort_by=query.sort_by,
+            expansions=self.texts.expansions,
+            latest=self.texts.latest,
         )
         intent = self.runtime.settings.datagov.intent
         choice = choose_tiers(query, plan.text, shared=scope.include_shared, intent=intent)
@@ -176,7 +180,10 @@ class SearchService:
         if self._is_read_again(len(ranked), prepared.limit):
             ranked = await self._rerank(prepared, ranked, deadline, trace)
         asked = prepared.query.sort_by is not None
-        return in_order(ranked, prepared.plan.sort_by, prepared.recipe, asked=asked)
+        ordered = in_order(ranked, prepared.plan.sort_by, prepared.recipe, asked=asked)
+        if not prepared.plan.latest:
+            return ordered
+        return latest_first(ordered, prepared.plan.text, self.texts.latest, prepared.recipe)
 
     def _is_read_again(self, candidates: int, limit: int) -> bool:
         """A cross-encoder is worth its time when there is much to choose from; features take
@@ -263,6 +270,7 @@ class SearchService:
                 summary=ranked[one.index].summary,
                 collapsed_ids=one.collapsed_ids,
                 passage=ranked[one.index].passage,
+                latest=ranked[one.index].latest,
             )
             for number, one in enumerate(kept[offset : offset + prepared.limit], start=1)
         ]

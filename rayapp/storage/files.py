@@ -5,7 +5,7 @@ import os
 import secrets
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
@@ -16,9 +16,11 @@ from rayapp.assistant.tools.rules.table import ANY_OTHER, ToolRow
 from rayapp.core.errors import ConfigError, InvalidInput
 from rayapp.search.rules.confidence import Calibration, file_name, parse_calibration
 from rayapp.search.rules.knowledge import Forms, KnowledgeRule, parse_knowledge
+from rayapp.search.rules.latest_words import LatestTable, LatestWords, latest_words
 from rayapp.search.rules.recipes import Recipe, parse_recipe, parsed
 from rayapp.text.expansions import Expansions
 
+T = TypeVar("T")
 # As many as the hash that signs with it takes in.
 SECRET_BYTES = 48
 
@@ -84,19 +86,29 @@ def load_windows(path: Path) -> tuple[ModelWindow, ...]:
 
 
 _TOOLS = TypeAdapter(dict[str, ToolRow])
+_LATEST = TypeAdapter(dict[str, LatestTable])
 
 
 def load_tools(path: Path) -> dict[str, ToolRow]:
     """The table of tools by name. ConfigError names what is wrong in the file."""
+    found = _table(path, _TOOLS)
+    if ANY_OTHER not in found:
+        raise ConfigError(f"{path.name} has no row {ANY_OTHER!r} for every other tool; add it.")
+    return found
+
+
+def load_latest(path: Path) -> LatestWords:
+    """The words that ask how a thing stands now. ConfigError names what is wrong in the file."""
+    return latest_words([*_table(path, _LATEST).values()])
+
+
+def _table(path: Path, shape: TypeAdapter[dict[str, T]]) -> dict[str, T]:
     try:
-        found = _TOOLS.validate_python(_read(path) if path.is_file() else None)
+        return shape.validate_python(_read(path) if path.is_file() else None)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         raise ConfigError(f"{path.name}: {where} is wrong: {first['msg']}.") from None
-    if ANY_OTHER not in found:
-        raise ConfigError(f"{path.name} has no row {ANY_OTHER!r} for every other tool; add it.")
-    return found
 
 
 def load_presets(folder: Path) -> dict[str, Template]:

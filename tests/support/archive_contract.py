@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections.abc import AsyncIterator, Iterable
 from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
 from types import CoroutineType
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from rayapp.assistant.ports import InjectedContext, TurnRecord
 from rayapp.core.errors import StoreDown
+from rayapp.learning import promotion
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.portability import imports
@@ -216,6 +218,31 @@ class ArchiveContract:
             )
         await world.work()
         assert rows_of(await world.exported(kinds=ALL)) == rows_of(before)
+
+    async def test_what_a_slow_machine_did_not_settle_in_time_is_no_difference(
+        self, world: ArchiveWorld, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Some things are due a while after an outcome, or after an outage: the rows of a test are
+        the same, whether it takes seconds or, on a busy machine, minutes."""
+        graphs, calls = world.stores.graphs, []
+        settle = graphs.settle_content
+
+        async def late(*args: Any) -> bool:
+            calls.append(args)
+            if len(calls) == 1:
+                raise StoreDown("late")
+            return await settle(*args)
+
+        monkeypatch.setattr(graphs, "settle_content", late)
+        monkeypatch.setattr(promotion, "OUTAGE_PAUSE_S", 0.2)
+        await fill(world)
+        before = rows_of(await world.exported(kinds=ALL))
+        assert len(calls) > 1
+        clock = world.container.runtime.clock
+        later = clock.now() + timedelta(minutes=5)
+        monkeypatch.setattr(clock, "now", lambda: later)
+        await world.work()
+        assert rows_of(await world.exported(kinds=ALL)) == before
 
     async def test_a_dry_run_counts_and_writes_nothing(self, world: ArchiveWorld) -> None:
         await fill(world)

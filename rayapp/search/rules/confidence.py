@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -141,10 +141,16 @@ class Features:
     number_missing: float = 0.0
 
 
-class _Word(NamedTuple):
+class ContentWord(NamedTuple):
     text: str
     readings: frozenset[int]
     grams: frozenset[int]
+
+    def stands_in(self, readings: Set[int], grams: Set[int]) -> bool:
+        """Whether a text with these holds the word, or another form of it."""
+        if not self.readings.isdisjoint(readings):
+            return True
+        return bool(self.grams) and len(self.grams & grams) >= SAME_WORD * len(self.grams)
 
 
 def features_of(question: str, text: str, cosine: float | None) -> Features:
@@ -152,7 +158,7 @@ def features_of(question: str, text: str, cosine: float | None) -> Features:
     question = question[:QUESTION_CHARS]
     asked = _asked(question)
     sentences = _sentences(text[:TEXT_CHARS])
-    words = [_words(sentence) for sentence in sentences]
+    words = [content_words(sentence) for sentence in sentences]
     there = frozenset[int]().union(*(word.readings for some in words for word in some))
     shares = [_covered(asked, some) for some in words]
     best = shares.index(max(shares))
@@ -169,46 +175,46 @@ def features_of(question: str, text: str, cosine: float | None) -> Features:
 
 
 @lru_cache(maxsize=CACHED_QUESTIONS)
-def _asked(question: str) -> tuple[_Word, ...]:
-    return tuple(dict.fromkeys(_words(question)))[:QUESTION_WORDS]
+def _asked(question: str) -> tuple[ContentWord, ...]:
+    return tuple(dict.fromkeys(content_words(question)))[:QUESTION_WORDS]
 
 
-def _words(text: str) -> list[_Word]:
+def content_words(text: str) -> list[ContentWord]:
     """Content words; stop words say nothing about whether a text answers."""
     words = map(_word, tokens(normalize(text)))
     return [word for word in words if word is not None]
 
 
 @lru_cache(maxsize=CACHED_WORDS)
-def _word(token: Token) -> _Word | None:
+def _word(token: Token) -> ContentWord | None:
     """None: a stop word."""
     terms = token_terms(token)
     if terms[0].stop:
         return None
     readings = frozenset(term.slot for term in terms if term.kind != "c4")
     grams = frozenset(term.slot for term in terms if term.kind == "c4")
-    return _Word(token.text, readings, grams)
+    return ContentWord(token.text, readings, grams)
 
 
 def _sentences(text: str) -> list[str]:
     return [one for one in _SENTENCES.split(text) if len(one) > SENTENCE_CHARS] or [text]
 
 
-def _covered(asked: Sequence[_Word], words: Iterable[_Word]) -> float:
+def _covered(asked: Sequence[ContentWord], words: Iterable[ContentWord]) -> float:
+    return sum(held_words(asked, words)) / len(asked) if asked else 0.0
+
+
+def held_words(asked: Sequence[ContentWord], words: Iterable[ContentWord]) -> list[bool]:
+    """Of each word that is asked for, whether a text of these words holds it."""
     readings: set[int] = set()
     grams: set[int] = set()
     for word in words:
         readings |= word.readings
         grams |= word.grams
-    held = sum(
-        not word.readings.isdisjoint(readings)
-        or (bool(word.grams) and len(word.grams & grams) >= SAME_WORD * len(word.grams))
-        for word in asked
-    )
-    return held / len(asked) if asked else 0.0
+    return [word.stands_in(readings, grams) for word in asked]
 
 
-def _has_number(asked: Sequence[_Word], sentence: str) -> bool:
+def _has_number(asked: Sequence[ContentWord], sentence: str) -> bool:
     """A number of the question itself is no answer to it."""
     said = {word.text for word in asked}
     kept = (token.text for token in tokens(normalize(sentence)) if token.text not in said)

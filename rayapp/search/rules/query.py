@@ -9,6 +9,7 @@ from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, DATAGOV_TIERS, Tier
 from rayapp.search.requests import DatagovUse, SearchQuery, SortMode
 from rayapp.search.rules.datagov_intent import datagov_intent
+from rayapp.search.rules.latest_words import LatestWords
 from rayapp.text.expansions import Expansion, Expansions
 from rayapp.text.language import Language, detect_language
 from rayapp.text.normalize import normalize
@@ -22,27 +23,25 @@ _SPAN = (
     r"several)s?"
 )
 _EVENT = (
-    r"(?:meeting|session|conversation|chat|message|talk|call|visit|trip|order|purchase|update|"
-    r"change|version|release|thing|one|question|answer|decision|appointment|email|note|memory)s?"
+    r"(?:meeting|session|conversation|chat|message|talk|call|visit|trip|order|purchase|"
+    r"change|thing|one|question|answer|appointment|email|note|memory)s?"
 )
 _ENGLISH = re.compile(
     rf"""\b(?:
-      yesterday | today | tonight | lately | recently | recent | latest | newest | nowadays
-    | currently | (?:just|right|as\ of)\ now | these\ days | most\ up[- ]to[- ]date
-    | so\ far\ today | (?:this|past)\ (?:morning|afternoon|evening|week|month)
+      yesterday | today | tonight | lately | recently | recent | nowadays | just\ now | these\ days
+    | (?:this|past)\ (?:morning|afternoon|evening|week|month)
     | the\ past\ (?:few|couple|\d+)
     | last\ {_SPAN} | last\ {_EVENT}
     | (?:i|we|you|he|she|they)\ last\ (?!(?:long|until|till|for|through|in|names?)\b)\w+
     | (?:a\ (?:moment|minute|while)|moments|minutes)\ ago
     | (?:an|one|\d+|two|three|few)\ (?:hours?|days?)\ ago
-    )\b
-    | \bnow\s*[?.!]*$""",
+    )\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 _PREFIX = r"(?:ו?(?:כש|מש|ש)?[בכלמה]?)"
 _HEBREW = re.compile(
     rf"""(?<![\w"'])(?:
-      {_PREFIX}(?:אתמול|שלשום|אמש|לאחרונה|עכשיו|כרגע|כעת|עדכני(?:ת|ים|ות)?)
+      {_PREFIX}(?:אתמול|שלשום|אמש|לאחרונה)
     | ו?(?:מ|ש|ב|ל|כש)?ה(?:יום|ערב|בוקר|לילה|שבוע|חודש|אחרון|אחרונה|אחרונים|אחרונות)
     | ו?(?:ל|ב|מ)אחרונה
     | לפני\ (?:רגע|דקה|שעה|שעתיים|יום|יומיים|כמה\ (?:דקות|שעות|ימים))
@@ -71,7 +70,8 @@ _NOT_TEMPORAL = re.compile(
 
 
 def prefers_recency(query: str) -> bool:
-    """True when the question is about what happened or held most recently."""
+    """True when the question is about what happened recently; how a thing stands now asks
+    `LatestWords`."""
     plain = _NOT_TEMPORAL.sub(" ", normalize(query))
     return bool(_ENGLISH.search(plain) or _HEBREW.search(plain))
 
@@ -150,17 +150,26 @@ _IDENTITY = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPlan:
-    """`text` is the normalised query, `limit` the number of hits, `expansions` heaviest first."""
+    """`text` is the normalised query, `limit` the number of hits, `expansions` heaviest first.
+
+    `latest`: it asks how a thing stands now, and nobody named an order.
+    """
 
     text: str
     language: Language
     expansions: tuple[Expansion, ...]
     limit: int
     sort_by: SortMode
+    latest: bool
 
 
 def plan_query(
-    text: str, *, limit: int | None, sort_by: SortMode | None, expansions: Expansions
+    text: str,
+    *,
+    limit: int | None,
+    sort_by: SortMode | None,
+    expansions: Expansions,
+    latest: LatestWords,
 ) -> QueryPlan:
     """Prepare a query. `limit` and `sort_by` None mean "decide for me"; given ones are kept."""
     plain = normalize(text)
@@ -170,6 +179,7 @@ def plan_query(
         expansions=tuple(expansions.expand(plain)),
         limit=estimate_context_limit(plain) if limit is None else limit,
         sort_by=sort_by or ("recency" if prefers_recency(plain) else "relevance"),
+        latest=sort_by is None and latest.asked(plain),
     )
 
 

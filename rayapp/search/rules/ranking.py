@@ -362,6 +362,7 @@ class Ranked:
     ce_rank: int | None = None
     relevance: float | None = None
     named: tuple[str, ...] = ()
+    latest: bool = False
 
     @property
     def passage(self) -> Passage | None:
@@ -513,5 +514,5 @@ def in_order(
     floor = recipe.recency_band * max((r.final_score for r in ranked), default=0.0)
     near = [r for r in ranked if r.final_score >= floor]
     far = [r for r in ranked if r.final_score < floor]
-    near.sort(key=lambda r: (-r.item.created_at.timestamp(), r.item.point_id))
+    near.sort(key=lambda r: r.item.created_at, reverse=True)  # of one moment: as they stood
     return near + far

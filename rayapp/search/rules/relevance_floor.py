@@ -16,6 +16,8 @@ def above_floor(
 ) -> tuple[Hit, ...]:
     """The hits that are worth showing, in their order; none when the best one answers nothing.
 
+    The newest that speak of what is asked are shown to who asks for the latest.
+
     Args:
         relevance: probability that the best hit answers.
         least: what that must be at least, where the floor names nothing.
@@ -27,7 +29,7 @@ def above_floor(
     best = max(strength_of(hit.summary) for hit in hits)
     reached = sorted((_reach(hit.summary) for hit in hits), reverse=True)
     shown = [reach for at, reach in enumerate(reached, 1) if reach >= best * _needed(floor, at)]
-    return tuple(hit for hit in hits if _reach(hit.summary) >= shown[-1])
+    return tuple(hit for hit in hits if hit.latest or _reach(hit.summary) >= shown[-1])
 
 
 def _needed(floor: Floor, rank: int) -> float:

@@ -10,7 +10,6 @@ from rayapp.search.rules.query import prefers_recency
     [
         "what did I say yesterday",
         "What did we decide today?",
-        "my latest order",
         "the most recent invoice",
         "what have I been doing lately",
         "who called just now",
@@ -18,11 +17,9 @@ from rayapp.search.rules.query import prefers_recency
         "our last meeting",
         "when did we last talk",
         "what was the last thing I asked",
-        "what am I currently reading",
         "what did I write two days ago",
         "the last 4 meetings",
         "the last two weeks",
-        "where does she live now?",
         "מה אמרתי אתמול",
         "מה קבענו היום",
         "מה עשינו לאחרונה",
@@ -30,7 +27,6 @@ from rayapp.search.rules.query import prefers_recency
         "הפגישות האחרונות",
         "מהיום מה השתנה",
         "ומאתמול",
-        "מה קורה עכשיו",
         "לפני כמה ימים",
         "מה אכלת הבוקר",
         "מי התקשר הלילה",
@@ -45,7 +41,6 @@ from rayapp.search.rules.query import prefers_recency
         "מה המילים האחרונות שכתבתי",
         "what were the last few words I said",
         "the last two pages that we read",
-        "הגרסה העדכנית",
     ],
 )
 def test_recent(query: str) -> None:

@@ -16,6 +16,7 @@ from rayapp.search.rules.candidates import Candidate, Candidates
 from rayapp.search.rules.fusion import DenseRetriever
 from rayapp.search.rules.ranking import graph_boosts, in_order, rank, with_rerank
 from rayapp.search.rules.recipes import FEATURES, Recipe, ablated_name, find_recipe
+from rayapp.search.rules.updates import latest_first
 from tests.support.builders import an_item
 from tests.unit.search.rules.test_boosts import a_book, a_node, a_solution, an_action
 
@@ -154,3 +155,15 @@ def test_an_unknown_name_says_what_is_known(name: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said) as raised:
         find_recipe(RECIPES, name)
     assert raised.value.code == "unknown_recipe"
+
+
+def test_a_question_for_the_latest_keeps_the_order_without_latest() -> None:
+    found = candidates([(0.5, 1.0), (0.1, 0.2)], "en")
+    newer = found[0].item.created_at + timedelta(days=1)
+    found[1] = replace(found[1], item=replace(found[1].item, created_at=newer))
+    texts = bootstrap.load_texts()
+    for name, first in (("default", "m1"), ("default-without-latest", "m0")):
+        recipe = find_recipe(RECIPES, name)
+        ranked = rank(Candidates.of(found), query_lang="en", recipe=recipe, retriever=RETRIEVER)
+        shown = latest_first(ranked, f"latest {found[0].item.text}", texts.latest, recipe)
+        assert shown[0].item.memory_id == first

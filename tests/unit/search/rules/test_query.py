@@ -2,6 +2,7 @@
 
 import pytest
 
+from rayapp.search.rules.latest_words import LatestWords
 from rayapp.search.rules.query import (
     BROAD_LIMIT,
     DEFAULT_LIMIT,
@@ -13,6 +14,7 @@ from rayapp.search.rules.query import (
 from rayapp.text.expansions import Expansions
 
 NONE = Expansions()
+NO_WORDS = LatestWords()
 CATS = Expansions({"a.yaml": {"domain": "a", "entries": [{"he": ["חתול"], "en": ["cat"]}]}})
 
 
@@ -44,7 +46,9 @@ def test_estimate_context_limit(query: str, expected: int) -> None:
 
 
 def test_plan_decides_what_was_left_open() -> None:
-    plan = plan_query("  מה החתולים\u200f אכלו אתמול", limit=None, sort_by=None, expansions=CATS)
+    plan = plan_query(
+        "  מה החתולים\u200f אכלו אתמול", limit=None, sort_by=None, expansions=CATS, latest=NO_WORDS
+    )
     assert plan.text == "מה החתולים אכלו אתמול"
     assert plan.language == "he"
     assert [expansion.text for expansion in plan.expansions] == ["cat"]
@@ -53,12 +57,19 @@ def test_plan_decides_what_was_left_open() -> None:
 
 def test_plan_keeps_what_was_given() -> None:
     plan = plan_query(
-        "tell me what we did yesterday", limit=3, sort_by="relevance", expansions=NONE
+        "tell me what we did yesterday",
+        limit=3,
+        sort_by="relevance",
+        expansions=NONE,
+        latest=NO_WORDS,
     )
     assert (plan.limit, plan.sort_by, plan.expansions) == (3, "relevance", ())
 
 
 def test_plan_sorts_by_relevance_without_temporal_words() -> None:
     assert (
-        plan_query("my last name", limit=None, sort_by=None, expansions=NONE).sort_by == "relevance"
+        plan_query(
+            "my last name", limit=None, sort_by=None, expansions=NONE, latest=NO_WORDS
+        ).sort_by
+        == "relevance"
     )

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from rayapp.memory.item import Source, SourceType
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import Hit, ScoreSummary
-from rayapp.search.rules.updates import newest_first
+from rayapp.search.rules.candidates import Candidate, Candidates
+from rayapp.search.rules.fusion import DenseRetriever
+from rayapp.search.rules.latest_words import LatestTable, latest_words
+from rayapp.search.rules.ranking import Ranked, rank
+from rayapp.search.rules.recipes import Recipe
+from rayapp.search.rules.updates import LATEST_PLACES, latest_first, newest_first
 from tests.support.builders import an_item
 from tests.support.examples import examples
 
@@ -119,3 +124,60 @@ def test_every_hit_keeps_a_place_and_no_mark_points_to_something_older(
             assert newer.item.created_at > one.item.created_at
             assert newer.position < one.position
             assert newer.outdated_by is None
+
+
+WORDS = latest_words([LatestTable(now=("latest",), states=("status",))])
+RECIPE = Recipe(name="test")
+QUESTION = "latest status of the falcon move"
+
+
+def ranked_of(*told: tuple[str, int], **fields: Any) -> list[Ranked]:
+    """As `hits`, by falling score."""
+    items = [one.item for one in hits(*told, **fields)]
+    found = Candidates.of(
+        [
+            Candidate(item=item, sparse=100.0 - place, sparse_rank=place)
+            for place, item in enumerate(items, start=1)
+        ]
+    )
+    return rank(found, query_lang="en", recipe=RECIPE, retriever=DenseRetriever(used=False))
+
+
+def latest(ranked: list[Ranked], question: str = QUESTION, recipe: Recipe = RECIPE) -> str:
+    """Ids in order, those that were moved for their age with a sign."""
+    return " ".join(
+        one.item.memory_id + "!" * one.latest
+        for one in latest_first(ranked, question, WORDS, recipe)
+    )
+
+
+REPORTS = [(f"Status of the Falcon move: step {day}, green", day) for day in range(1, 6)]
+
+
+def test_the_newest_that_speak_of_it_come_first() -> None:
+    told = ranked_of(*REPORTS, ("Dana bought a bike", 50), ("Falcon is over", 30))
+    assert latest(told) == "7! 5! 4! 1 2 3 6"
+
+
+def test_neither_documents_nor_a_question_without_a_thing_move_anything() -> None:
+    told = ranked_of(*REPORTS, ("Falcon is over", 30), tier=Tier.BOOKS)
+    assert latest(told) == "1 2 3 4 5 6"
+    told = ranked_of(*REPORTS, ("Falcon is over", 30))
+    assert latest(told, "latest status") == latest(told, "zebra") == "1 2 3 4 5 6"
+    assert latest(told, recipe=RECIPE.model_copy(update={"latest_share": 0.0})) == "1 2 3 4 5 6"
+    assert latest([]) == ""
+
+
+def test_of_one_moment_the_better_ones_stay_before_the_others() -> None:
+    told = ranked_of(*((text, 1) for text, _ in REPORTS))
+    assert latest(told) == "1! 2! 3! 4 5"
+
+
+@given(st.lists(st.tuples(st.sampled_from([*(text for text, _ in REPORTS), "Falcon", "Hello"]),
+                          st.integers(0, 5)), max_size=8))  # fmt: skip
+@settings(max_examples=examples(200))
+def test_nothing_is_lost_and_a_wrong_guess_costs_three_places(told: list[tuple[str, int]]) -> None:
+    before = [one.item.memory_id for one in ranked_of(*told)]
+    after = [one.item.memory_id for one in latest_first(ranked_of(*told), QUESTION, WORDS, RECIPE)]
+    assert sorted(after) == sorted(before)
+    assert all(after.index(one) <= before.index(one) + LATEST_PLACES for one in before)
