@@ -46,7 +46,7 @@ async def test_list_has_the_clients_fields_and_a_total(api: httpx.AsyncClient) -
         "active",
         0.72,
     )
-    assert memory["source"] is None
+    assert memory["source"]["toolName"] == "conversation"
     assert (await api.get(BANK, params={"skip": 1})).json()["total"] == 2
 
 
@@ -57,6 +57,55 @@ async def test_the_source_of_a_tool_fact_is_shown(api: httpx.AsyncClient, world:
     )
     memory = (await api.get(f"{BANK}/m-1")).json()["memory"]
     assert memory["source"]["toolName"] == "web_search"
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        (SourceType.USER, "conversation"),
+        (SourceType.ASSISTANT, "conversation"),
+        (SourceType.DOCUMENT, "upload"),
+        (SourceType.IMPORT, "upload"),
+        (SourceType.TOOL, "unknown"),
+    ],
+)
+async def test_every_card_has_a_source(
+    api: httpx.AsyncClient, world: Harness, kind: SourceType, shown: str
+) -> None:
+    """The client shows its badge and the score beside it only where there is one."""
+    item = an_item(
+        user_id="admin", memory_id="m-1", tier=Tier.MEMORY_BANK, source=Source(type=kind)
+    )
+    await world.items.insert(item)
+    source = (await api.get(BANK)).json()["memories"][0]["source"]
+    assert (source["toolName"], source["url"]) == (shown, None)
+
+
+async def test_what_a_tool_said_of_its_source_comes_back(api: httpx.AsyncClient) -> None:
+    source = {
+        "type": "tool",
+        "tool_name": "tavily_search",
+        "url": "https://example.org/tea?a=1",
+        "description": "A page about tea",
+        "description_he": "דף על תה",
+        "conversation_title": "תה וקפה",
+    }
+    fact = {"text": "Tea is grown in Assam", "tier": "memory_bank", "tags": ["tea"]}
+    sure = {"importance": 0.8, "confidence": 0.8}
+    stored = await api.post("/api/memory/store", json={**fact, **sure, "source": source})
+    assert stored.status_code == 201, stored.text
+    memory_id = stored.json()["memory_id"]
+    card = (await api.get(f"{BANK}/{memory_id}")).json()["memory"]["source"]
+    assert card["url"] == source["url"]
+    assert (card["description"], card["descriptionHe"]) == ("A page about tea", "דף על תה")
+    assert card["conversationTitle"] == "תה וקפה"
+    item = (await api.get(f"/api/memory/items/{memory_id}")).json()["memory"]["source"]
+    assert {name: item[name] for name in source} == source
+    for bad in ("javascript:alert(1)", "data:text/html,x", "not an address"):
+        refused = await api.post(
+            "/api/memory/store", json={**fact, **sure, "source": {**source, "url": bad}}
+        )
+        assert refused.status_code == 422, bad
 
 
 async def test_put_archives_and_restores_as_often_as_asked(api: httpx.AsyncClient) -> None:
