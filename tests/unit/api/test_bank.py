@@ -138,6 +138,17 @@ async def test_stats_before_ids(api: httpx.AsyncClient) -> None:
     assert stats["unique_tags"] == len(stats["tags"])
 
 
+async def test_tags_of_archived_facts_are_counted_as_their_facts_are(
+    api: httpx.AsyncClient,
+) -> None:
+    memory_id = (await keep(api, tags=["taste"]))["id"]
+    await keep(api, text="לדנה יש כלב", tags=["pets"])
+    await api.put(f"{BANK}/{memory_id}", json={"status": "archived"})
+    stats = (await api.get(f"{BANK}/stats")).json()
+    assert (stats["total_memories"], stats["unique_tags"]) == (2, 2)
+    assert stats["tags"] == ["pets", "taste"]
+
+
 async def test_bulk_archive_and_delete_count(api: httpx.AsyncClient) -> None:
     ids = [(await keep(api, text=f"fact {n}"))["id"] for n in range(3)]
     archived = await api.post(
