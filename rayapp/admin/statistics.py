@@ -48,7 +48,8 @@ class StatisticsService:
         return min(1.0, sum(event.at >= since for event in events) / active)
 
     async def growth(self, scope: ReadScope, days: int) -> list[GrowthDay]:
-        """One row per UTC day, gaps filled, oldest first."""
+        """One row per UTC day, gaps filled, oldest first; none where nothing was ever stored, so
+        that a chart can say so."""
         today = self._clock.now().date()
         first = today - timedelta(days=days - 1)
         since = datetime.combine(first, time(), UTC)
@@ -64,4 +65,4 @@ class StatisticsService:
             date = (first + timedelta(days=offset)).isoformat()
             total += sum(by_day[date].values())
             rows.append(GrowthDay(date=date, total=total, by_source=dict(by_day[date])))
-        return rows
+        return rows if total else []

@@ -95,7 +95,8 @@ class ContextRequest:
 class ContextLine:
     """One memory in the block. `text` is escaped, whole, and stands on one line.
 
-    note: when it was said, how it did, and whose word it is; escaped.
+    position: its number; 0 where it stands before every question, because numbers are for what
+    this one found. note: when it was said, how it did, and whose word it is; escaped.
     """
 
     position: int
@@ -106,6 +107,10 @@ class ContextLine:
     text: str
     item: MemoryItem
     tokens: int
+
+    @property
+    def numbered(self) -> bool:
+        return self.position > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

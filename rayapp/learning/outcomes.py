@@ -169,7 +169,7 @@ def judged_unnamed(receipt: Receipt) -> tuple[str, ...]:
 
 
 def at_positions(receipt: Receipt, positions: Sequence[int]) -> tuple[str, ...]:
-    shown = {one.position: one.memory_id for one in receipt.shown}
+    shown = {one.position: one.memory_id for one in receipt.shown if one.position}
     for position in positions:
         if position not in shown:
             raise errors.InvalidInput(

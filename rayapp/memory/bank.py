@@ -46,16 +46,6 @@ class MemoryBankService:
             return await self.add(scope, new)
         return await self.add(scope, _copy_of(origin, new))
 
-    async def fact(self, scope: ReadScope, memory_id: str) -> MemoryItem:
-        """The fact of that id; NotFound when there is none, or a memory of another tier."""
-        item = await self._memories.get(scope, memory_id)
-        if item.tier is not Tier.MEMORY_BANK:
-            raise NotFound(
-                f"No memory {memory_id} in the memory bank: that of another tier is changed with "
-                f"/api/memory/items/{memory_id}."
-            )
-        return item
-
     async def listed(self, scope: ReadScope, tag: str, limit: int) -> ItemList:
         """The active facts of one list (`goal`, `value`), newest first, with their total."""
         where = ItemFilter(tiers=(Tier.MEMORY_BANK,), tags_any=(tag,))
@@ -63,8 +53,9 @@ class MemoryBankService:
 
     async def unlist(self, scope: WriteScope, tag: str, memory_id: str) -> None:
         """Archive a fact of that list; NotFound when it is not on it."""
-        fact = await self.fact(scope.own, memory_id)
-        if fact.status is not Status.ACTIVE or tag not in fact.tags:
+        fact = await self._memories.get(scope.own, memory_id)
+        on_list = fact.tier is Tier.MEMORY_BANK and tag in fact.tags
+        if fact.status is not Status.ACTIVE or not on_list:
             raise NotFound(f"No {tag} {memory_id}; list them to see their ids.")
         # The fact may be known for more than this list: then it only leaves the list.
         left = tuple(one for one in fact.tags if one != tag)
@@ -99,19 +90,19 @@ class MemoryBankService:
     async def archive_many(
         self, scope: WriteScope, memory_ids: Sequence[str], reason: str | None
     ) -> list[BulkResult]:
-        """What became of each id, in order, named twice once."""
+        """What became of each id of any tier, in order, named twice once."""
 
-        async def archive(fact: MemoryItem) -> BulkStatus:
-            after = await self._memories.archive(scope, fact.memory_id, reason=reason)
-            return "archived" if after.version != fact.version else "already_archived"
+        async def archive(item: MemoryItem) -> BulkStatus:
+            after = await self._memories.archive(scope, item.memory_id, reason=reason)
+            return "archived" if after.version != item.version else "already_archived"
 
         return [await self._each(scope, one, archive) for one in dict.fromkeys(memory_ids)]
 
     async def delete_many(self, scope: WriteScope, memory_ids: Sequence[str]) -> list[BulkResult]:
         """As `archive_many`."""
 
-        async def delete(fact: MemoryItem) -> BulkStatus:
-            await self._memories.delete(scope, fact.memory_id)
+        async def delete(item: MemoryItem) -> BulkStatus:
+            await self._memories.delete(scope, item.memory_id)
             return "deleted"
 
         return [await self._each(scope, one, delete) for one in dict.fromkeys(memory_ids)]
@@ -119,14 +110,12 @@ class MemoryBankService:
     async def _each(
         self, scope: WriteScope, memory_id: str, act: Callable[[MemoryItem], Awaitable[BulkStatus]]
     ) -> BulkResult:
-        """Bulk actions of the bank never reach into other tiers, nor through an id that was merged:
-        its winner is changed only by its own id."""
+        """Bulk actions never reach through an id that was merged: its winner is changed only by its
+        own id."""
         try:
             item = await self._memories.get(scope.own, memory_id)
             if item.memory_id != memory_id:
                 return BulkResult(memory_id, "merged")
-            if item.tier is not Tier.MEMORY_BANK:
-                return BulkResult(memory_id, "not_in_bank")
             return BulkResult(memory_id, await act(item))
         except NotFound:
             return BulkResult(memory_id, "not_found")

@@ -85,6 +85,7 @@ MOST_ALSO = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where an item came from. `book` and `datagov` hold the tier-specific fields as plain JSON;
+    `url`, the descriptions and `conversation_title` are what a tool said of it, shown to people;
     `also`: other conversations that said the same, at most `MOST_ALSO`; empty = outside of any."""
 
     type: SourceType = SourceType.USER
@@ -97,6 +98,10 @@ class Source:
     book: dict[str, Any] | None = None
     datagov: dict[str, Any] | None = None
     also: tuple[str, ...] = ()
+    url: str | None = None
+    description: str | None = None
+    description_he: str | None = None
+    conversation_title: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -221,11 +221,9 @@ class StoreResult:
         return cls(memory_id=memory_id, status="rejected", code=error.code, error=error.message)
 
 
-# What a bulk action of the memory bank did with an id. `not_in_bank`: a memory of another tier,
-# which it never touches; `merged`: the id lives on in another memory; `not_found`: no such id.
-BulkStatus = Literal[
-    "archived", "already_archived", "deleted", "not_in_bank", "merged", "not_found"
-]
+# What a bulk action did with an id. `merged`: the id lives on in another memory; `not_found`: no
+# such id.
+BulkStatus = Literal["archived", "already_archived", "deleted", "merged", "not_found"]
 
 
 @dataclass(frozen=True, slots=True)

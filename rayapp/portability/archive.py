@@ -13,6 +13,7 @@ from typing import IO, Any
 import orjson
 
 from rayapp.core.ids import org_of, user_of
+from rayapp.portability.ports import ExportRequest
 from rayapp.portability.rules.archive import (
     FORMAT,
     MANIFEST,
@@ -32,8 +33,9 @@ from rayapp.portability.rules.archive import (
     to_line,
 )
 from rayapp.portability.rules.collections import BY_NAME, EXPORTED, Collection
-from rayapp.portability.rules.kinds import Format
 
+# The one member of a zip that is the JSON document.
+DOCUMENT = "rayapp-export.json"
 # 3 times as fast as the default level, for a tenth more bytes (our rows).
 ZIP_LEVEL = 1
 ENCRYPTED = 0x1
@@ -86,48 +88,53 @@ class PartSum:
 
 
 class ArchiveWriter:
-    """One archive, collection by collection; each call answers the bytes that it adds. `format`
-    json: the same rows as one JSON document."""
+    """One archive, collection by collection; each call answers the bytes that it adds. As JSON it
+    is the same rows as one document, which a zip may hold."""
 
-    def __init__(self, format: Format, *, user_id: str, at: datetime, partial: bool) -> None:
-        self._user_id, self._at, self._partial = user_id, at, partial
+    def __init__(self, request: ExportRequest, *, user_id: str, at: datetime) -> None:
+        self._user_id, self._at, self._wanted = user_id, at, request.wanted
         self._parts: list[PartSum] = []
         self._sink = _Sink()
         self._zip: zipfile.ZipFile | None = None
         self._member: IO[bytes] | None = None
-        if format == "zip":
+        self._document: IO[bytes] | _Sink | None = None
+        if request.format == "zip":
             self._zip = zipfile.ZipFile(
                 self._sink, "w", zipfile.ZIP_DEFLATED, compresslevel=ZIP_LEVEL
             )
-        else:
+        if self._zip is None:
+            self._document = self._sink
+        elif request.as_document:
+            self._document = self._zip.open(DOCUMENT, "w", force_zip64=True)
+        if self._document is not None:
             said = {"format": FORMAT, "version": VERSION, "exportedAt": at}
             said |= {"userId": user_of(user_id)}
-            self._sink.write(orjson.dumps(said)[:-1] + b',"collections":{')
+            self._document.write(orjson.dumps(said)[:-1] + b',"collections":{')
 
     def begin(self, collection: Collection) -> bytes:
         """The rows to come are of this one. The end of the one before is answered; its own first
         bytes come later, so that no file begins before the store gave something."""
         self._end_part()
         ended = self._sink.taken() if self._parts else b""
-        if self._zip is not None:
-            self._member = self._zip.open(collection.name + SUFFIX, "w", force_zip64=True)
-        else:
+        if self._document is not None:
             start = b"," if self._parts else b""
-            self._sink.write(start + orjson.dumps(collection.name) + b":[")
+            self._document.write(start + orjson.dumps(collection.name) + b":[")
+        elif self._zip is not None:
+            self._member = self._zip.open(collection.name + SUFFIX, "w", force_zip64=True)
         self._parts.append(PartSum(collection.name))
         return ended
 
     def rows(self, rows: Iterable[Row]) -> bytes:
         lines, part = [to_line(row) for row in rows], self._parts[-1]
         first = part.empty
-        if self._member is None:
+        if self._document is not None:
             lines = [plain_line(orjson.loads(line)) for line in lines]
         data = b"".join(lines)
         part.add(data, len(lines))
         if self._member is not None:
             self._member.write(data)
-        elif lines:
-            self._sink.write((b"" if first else b",") + b",".join(lines))
+        elif lines and self._document is not None:
+            self._document.write((b"" if first else b",") + b",".join(lines))
         return self._sink.taken()
 
     def end(self) -> bytes:
@@ -139,15 +146,17 @@ class ArchiveWriter:
             exported_at=self._at,
             user_id=user_of(self._user_id),
             org_id=org_of(self._user_id),
-            partial=self._partial,
+            partial=not self._wanted.whole,
+            tiers=self._wanted.tiers,
+            archived=self._wanted.archived,
             parts=tuple(one.part() for one in self._parts),
             renewed=renewed_fields([BY_NAME[one.collection] for one in self._parts]),
         )
-        if self._zip is not None:
+        if self._document is not None:
+            self._document.write(b'},"manifest":' + manifest.model_dump_json().encode() + b"}")
+        elif self._zip is not None:
             self._zip.writestr(MANIFEST, manifest.model_dump_json(indent=1))
-            self._zip.close()
-        else:
-            self._sink.write(b'},"manifest":' + manifest.model_dump_json().encode() + b"}")
+        self.close()
         return self._sink.taken()
 
     def close(self) -> None:
@@ -155,13 +164,15 @@ class ArchiveWriter:
         if self._member is not None:
             self._member.close()
         if self._zip is not None:
+            if self._document is not None:
+                self._document.close()
             self._zip.close()
 
     def _end_part(self) -> None:
         if self._member is not None:
             self._member.close()
-        elif self._parts:
-            self._sink.write(b"]")
+        elif self._parts and self._document is not None:
+            self._document.write(b"]")
 
 
 # --- reading
@@ -215,6 +226,10 @@ def open_zip(file: IO[bytes], *, max_bytes: int) -> Archive:
     try:
         found = zipfile.ZipFile(file)
         members = {one.filename: one for one in found.infolist()}
+        if list(members) == [DOCUMENT]:
+            check_unpacked(found.infolist(), max_bytes, MAX_MANIFEST_BYTES)
+            payload = orjson.loads(found.read(DOCUMENT))
+            return of_payload(payload if isinstance(payload, dict) else {})
         _check_members(found.infolist(), max_bytes)
         with found.open(members[MANIFEST]) as opened:
             manifest = read_manifest(opened.read(MAX_MANIFEST_BYTES + 1)[:MAX_MANIFEST_BYTES])

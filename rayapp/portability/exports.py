@@ -52,9 +52,7 @@ class ExportService:
 
     async def stream(self, scope: ReadScope, request: ExportRequest) -> AsyncIterator[bytes]:
         """All rows as they stood at one moment; a page is read while the last one is packed."""
-        writer = ArchiveWriter(
-            request.format, user_id=scope.user_id, at=self._clock.now(), partial=request.partial
-        )
+        writer = ArchiveWriter(request, user_id=scope.user_id, at=self._clock.now())
         with closing(writer):
             async with (
                 self._archive.snapshot(scope) as reader,

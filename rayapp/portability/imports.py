@@ -33,6 +33,8 @@ BATCH = 500
 LEAST_SHARE = 0.25
 # Beside their rows nothing is in the way of an exact import.
 LIVING = frozenset(one.name for one in EXPORTED if one.kind is not Kind.TOMBSTONES)
+# Kinds whose rows belong to memories of every tier.
+OF_MEMORIES = frozenset({Kind.VERSIONS, Kind.OUTCOMES, Kind.GRAPHS, Kind.TOMBSTONES})
 # Rows after which the state is kept: what is written twice after a death, and harmless.
 STATE_EVERY = 5_000
 
@@ -159,16 +161,19 @@ class ImportService:
         request: ImportRequest,
         until: float,
     ) -> tuple[dict[str, int], bool]:
-        """What is replaced goes first, what refers to memories before them."""
+        """What is replaced goes first, what refers to memories before them. Raises BadArchive."""
         if state.erased:
             return {}, True
+        wanted, first = _held_by(found), _first_to_go(found)
         if request.dry_run:
             left = await self._archive.left(scope.own)
-            return {one.name: left[one.name] for one in found.collections()}, True
+            if not wanted.whole:
+                left[ITEMS] = (await self._archive.sizes(scope.own, wanted))[ITEMS].rows
+            return {one.name: left[one.name] for one in first}, True
         await self._archive.keep_state(scope, state)
         cleared: dict[str, int] = {}
-        for collection in reversed(found.collections()):
-            while gone := await self._archive.clear(scope, collection, BATCH):
+        for collection in reversed(first):
+            while gone := await self._archive.clear(scope, collection, BATCH, wanted):
                 cleared[collection.name] = cleared.get(collection.name, 0) + gone
                 if self._clock.monotonic() >= until:
                     return cleared, False
@@ -187,6 +192,7 @@ class ImportService:
         check, mapping = reading
         lines, counts, left_out = dict(state.lines), dict(report.counts), dict(report.left_out)
         kept_at = 0
+        gone_first = _first_to_go(found) if how.onto_nothing else ()
         if not how.dry_run:
             await self._archive.keep_state(scope, state)
         for collection in found.collections():
@@ -200,7 +206,7 @@ class ImportService:
             all_rows = _rows(found, collection, check.known, mapping, skipped)
             async with aclosing(ahead(all_rows)) as pages:
                 async for rows in pages:
-                    if how.dry_run and how.onto_nothing:
+                    if how.dry_run and collection in gone_first:
                         counts[collection.name] += PutCounts(added=len(rows))
                     else:
                         put = await self._archive.put(scope, collection, rows, how)
@@ -249,6 +255,27 @@ def _read(
             raise bad_row(collection.name, number, error) from None
         rows.append(row if mapping is None else mapping.row(row))
     return rows
+
+
+def _held_by(found: Archive) -> RowsWanted:
+    """Which memories an archive that replaces stands for. Raises BadArchive."""
+    manifest = found.manifest
+    wanted = RowsWanted(tiers=manifest.tiers, archived=manifest.archived)
+    if manifest.partial and wanted.whole:
+        raise BadArchive(
+            "The archive holds a part of the memories and does not say which, so that nothing can "
+            "be replaced by it; import it with mergeStrategy merge, which removes nothing."
+        )
+    return wanted
+
+
+def _first_to_go(found: Archive) -> tuple[Collection, ...]:
+    """What is replaced. Rows that belong to memories which a partial archive does not hold stay:
+    versions go with their memory, and what is missing is added."""
+    every = found.collections()
+    if not found.manifest.partial:
+        return every
+    return tuple(one for one in every if one.kind not in OF_MEMORIES)
 
 
 def _mapping(found: Archive, scope: WriteScope, request: ImportRequest) -> UserMapping | None:

@@ -83,6 +83,9 @@ class RowsWanted:
         return self.tiers is None and self.archived
 
 
+ALL_ROWS = RowsWanted()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptArchive:
     """A file: an export of a user, or a backup of the whole store."""
@@ -94,20 +97,23 @@ class KeptArchive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
-    """`without`: collections left out by name."""
+    """`without`: collections left out by name. `as_document`: a zip is that of the JSON document,
+    for whoever sends back the one JSON file that a zip holds."""
 
     format: Format = "zip"
     kinds: frozenset[Kind] = DEFAULT_KINDS
     without: frozenset[str] = frozenset()
-    wanted: RowsWanted = RowsWanted()  # frozen
+    wanted: RowsWanted = ALL_ROWS
+    as_document: bool = False
 
     @property
     def collections(self) -> tuple[Collection, ...]:
-        return tuple(one for one in exported(self.kinds) if one.name not in self.without)
-
-    @property
-    def partial(self) -> bool:
-        return not self.wanted.whole
+        """A document is of the tier of its passages."""
+        tiers = self.wanted.tiers
+        kinds = self.kinds
+        if tiers is not None and Tier.BOOKS not in tiers:
+            kinds -= {Kind.DOCUMENTS}
+        return tuple(one for one in exported(kinds) if one.name not in self.without)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,9 +234,12 @@ class UserArchive(Protocol):
         """Add checked rows, each once: what is there already stays, but an older memory. Memories
         are due for the index. A repeat adds nothing."""
 
-    async def clear(self, scope: WriteScope, collection: Collection, limit: int) -> int:
+    async def clear(
+        self, scope: WriteScope, collection: Collection, limit: int, wanted: RowsWanted = ALL_ROWS
+    ) -> int:
         """Delete up to `limit` rows, or more, as `Collection.erasing` says; how many; 0 when none
-        is left. Deleted memories stay as tombstones until the index has let go of them."""
+        is left. Of memories only those that are `wanted`, with what was merged into them. Deleted
+        memories stay as tombstones until the index has let go of them."""
 
     async def left_of(self, scope: ReadScope, part: Part, part_id: str) -> dict[str, int]:
         """How many rows name a part of the user, tombstones too, by collection of `PARTS`."""

@@ -14,7 +14,7 @@ from rayapp.memory.tiers import Tier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One line of a receipt, position from 1."""
+    """One line of a receipt, position from 1; 0 where it has no number."""
 
     position: int
     memory_id: str

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rayapp.memory.item import MemoryItem
+from rayapp.memory.item import MemoryItem, SourceType
 from rayapp.memory.requests import BulkResult, BulkStatus, MemoryEdit, NewMemory, StoreResult
 from rayapp.memory.rules.creation import DEFAULT_CONFIDENCE
 from rayapp.memory.rules.lifecycle import room_made, success_estimate
@@ -121,15 +121,32 @@ class ListedBody(bases.Lenient, bases.Keyed):
         return self.fill(NewMemory, tier=Tier.MEMORY_BANK, tags=(tag,), confidence=sure)
 
 
+# Words of the first client for what no tool delivered: it shows a badge for each.
+SOURCE_WORDS: dict[SourceType, str] = {
+    SourceType.USER: "conversation",
+    SourceType.ASSISTANT: "conversation",
+    SourceType.SYSTEM: "conversation",
+    SourceType.DOCUMENT: "upload",
+    SourceType.IMPORT: "upload",
+    SourceType.DATAGOV: "datagov_query",
+    SourceType.TOOL: "unknown",
+}
+
+
 class ToolSource(bases.Camel):
-    """Origin of a fact that a tool delivered; what we do not keep is null."""
+    """Origin of a memory: the tool that delivered it, or a word for where it was said."""
 
     tool_name: str
-    url: str | None = None
-    description: str | None = None
-    description_he: str | None = None
-    conversation_title: str | None = None
-    collected_at: datetime | None
+    url: str | None
+    description: str | None
+    description_he: str | None
+    conversation_title: str | None
+    collected_at: datetime
+
+    @classmethod
+    def from_item(cls, item: MemoryItem) -> Self:
+        name = item.source.tool_name or SOURCE_WORDS[item.source.type]
+        return cls.of(item.source, tool_name=name, collected_at=item.created_at)
 
 
 class BankView(bases.Answer):
@@ -147,20 +164,16 @@ class BankView(bases.Answer):
     updated_at: datetime
     archived_at: datetime | None
     archived_reason: str | None
-    source: ToolSource | None
+    source: ToolSource
     personality_id: str | None = Field(None, alias="sourcePersonalityId")
     personality_name: str | None = Field(None, alias="sourcePersonalityName")
 
     @classmethod
     def from_item(cls, item: MemoryItem, documents: bool) -> Self:
-        tool = item.source.tool_name
         estimate = success_estimate(item.stats.success_count, item.stats.uses)
         best = max(estimate.value, item.quality.quality_score)
         return cls.of(
-            item,
-            documents,
-            score=min(1.0, max(0.0, best)),
-            source=ToolSource(tool_name=tool, collected_at=item.created_at) if tool else None,
+            item, documents, score=min(1.0, max(0.0, best)), source=ToolSource.from_item(item)
         )
 
 

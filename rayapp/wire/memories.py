@@ -2,8 +2,9 @@
 
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from rayapp.memory.item import MemoryItem, Source, SourceType, SyncState
 from rayapp.memory.requests import MemoryEdit, NewMemory, StoreResult
@@ -24,6 +25,17 @@ class DatagovBody(bases.Lenient):
     flags: dict[str, bool] | list[bases.Name] | None = bases.optional("Feature flags.")
 
 
+def _web_address(value: str) -> str:
+    """People follow it with a click, so it is an address of the web and nothing else."""
+    if urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).netloc:
+        raise ValueError("is no address of the web; send one that begins with https://")
+    return value
+
+
+WebAddress = Annotated[str, Field(max_length=2_000), AfterValidator(_web_address)]
+Said = Annotated[str, Field(min_length=1, max_length=500)]
+
+
 class SourceBody(bases.Strict):
     """Where a memory came from."""
 
@@ -36,6 +48,10 @@ class SourceBody(bases.Strict):
     chunk_id: bases.Name | None = bases.optional("Chunk of the document.")
     book: dict[str, Any] | None = bases.optional("Fields of a book.")
     datagov: dict[str, Any] | None = bases.optional("Fields of a DataGov resource.")
+    url: WebAddress | None = bases.optional("Page that it was read on: http or https.")
+    description: Said | None = bases.optional("What the source is, for people.")
+    description_he: Said | None = bases.optional("The same in Hebrew.")
+    conversation_title: Said | None = bases.optional("Title of the conversation.")
 
     @field_validator("datagov")
     @classmethod
@@ -149,6 +165,15 @@ class SourceView(bases.Answer):
     datagov: dict[str, Any] | None
 
 
+class WholeSourceView(SourceView):
+    """With what a tool said of it; hits go without."""
+
+    url: str | None
+    description: str | None
+    description_he: str | None
+    conversation_title: str | None
+
+
 class StatsView(bases.Answer):
     """Outcome counters."""
 
@@ -203,7 +228,7 @@ class MemoryView(QualityView):
         description="What it asks of every answer, or says to be preferred."
     )
     lang: str
-    source: SourceView
+    source: WholeSourceView
     subject_id: str | None
     trust: float
     stats: StatsView

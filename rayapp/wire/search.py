@@ -265,7 +265,7 @@ class RecentQuery(bases.Lenient):
     aliases: ClassVar = SEARCH_ALIASES
     tiers: TierList | None = None
     sort_by: Annotated[Literal["recent", "score"], BeforeValidator(_list_sort)] = Field(
-        "recent", description="Newest first, or best score first; `recency` is `recent`."
+        "recent", description="What changed last first, or the best score; `recency` is `recent`."
     )
     limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Memories in the answer.")
     offset: int = Field(0, ge=0, le=bases.MAX_OFFSET, description="Memories to skip.")

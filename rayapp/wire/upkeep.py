@@ -75,7 +75,10 @@ class SanitizeBody(SanitizeQuery, bases.Keyed):
     """Where to look, and whether to change anything."""
 
     aliases: ClassVar = {"dryRun": "dry_run", "nextCursor": "cursor"}
-    dry_run: bases.Flag = Field(True, description="Only look; send false to change.")
+    dry_run: bases.Flag | None = bases.optional(
+        "Only look; send false to change. Absent: only look, unless `compat.first_client` is set, "
+        "whose button sends nothing."
+    )
 
 
 class ResetBody(bases.Lenient):

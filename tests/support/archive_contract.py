@@ -24,7 +24,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.portability import imports
 from rayapp.portability.archive import Archive, of_payload, open_zip
 from rayapp.portability.ports import ExportRequest, ImportRequest, Putting, RowsWanted
-from rayapp.portability.rules.archive import MANIFEST, SUFFIX, Row, of_line
+from rayapp.portability.rules.archive import MANIFEST, SUFFIX, BadArchive, Row, of_line
 from rayapp.portability.rules.collections import BY_NAME, EXPORTED
 from rayapp.portability.rules.kinds import Kind, Merge, Part
 from rayapp.storage.mongo.rows import to_row
@@ -560,6 +560,71 @@ class ArchiveContract:
             await imported(world, data, merge=Merge.REPLACE, dry_run=dry) for dry in (True, False)
         ]
         assert said.counts == done.counts
+
+    @pytest.mark.parametrize(
+        "wanted",
+        [
+            RowsWanted(tiers=(Tier.MEMORY_BANK,)),
+            RowsWanted(tiers=(Tier.HISTORY, Tier.PATTERNS)),
+            RowsWanted(archived=False),
+        ],
+        ids=["bank", "two tiers", "active"],
+    )
+    async def test_a_part_that_replaces_leaves_what_it_does_not_hold(
+        self, world: ArchiveWorld, wanted: RowsWanted
+    ) -> None:
+        await fill(world)
+        memory = "/api/memory"
+        part = await world.exported(wanted=wanted)
+        async with world.http() as http:
+            for tier in ("working", "history", "patterns"):
+                later = {"text": f"later, in {tier}", "memory_id": f"n-{tier}", "tier": tier}
+                await ask(http, "POST", f"{memory}/store", later)
+            fact = {"text": "a later fact", "tags": ["later"]}
+            await ask(http, "POST", f"{memory}/memory-bank", fact)
+            await ask(http, "PATCH", f"{memory}/items/m-1", {"tags": ["seen"], "reason": "later"})
+        await world.work()
+        before = rows_of(await world.exported(kinds=ALL))
+        said, done = [
+            await imported(world, part, merge=Merge.REPLACE, dry_run=dry) for dry in (True, False)
+        ]
+        assert said.counts["memory_items"] == done.counts["memory_items"]
+        assert said.cleared["memory_items"] == done.cleared["memory_items"]
+        await world.work()
+        after = rows_of(await world.exported(kinds=ALL))
+
+        def is_held(row: dict[str, Any]) -> bool:
+            in_tier = wanted.tiers is None or row["tier"] in wanted.tiers
+            return in_tier and (wanted.archived or row["status"] == "active")
+
+        def split(rows: list[dict[str, Any]], held: bool) -> dict[str, Any]:
+            return {row["memory_id"]: row["text"] for row in rows if is_held(row) is held}
+
+        assert split(after["memory_items"], False) == split(before["memory_items"], False)
+        assert split(after["memory_items"], True) == split(rows_of(part)["memory_items"], True)
+        untouched = split(before["memory_items"], False)
+        was = [row for row in before["memory_versions"] if row["memory_id"] in untouched]
+        assert all(row in after["memory_versions"] for row in was)
+        outcomes = {row["idempotency_key"] for row in after["memory_outcomes"]}
+        assert {row["idempotency_key"] for row in before["memory_outcomes"]} <= outcomes
+        known = {row["label"] for row in after["kg_nodes"]}
+        assert {row["label"] for row in before["kg_nodes"]} & {"haifa"} <= known
+        if wanted.tiers is not None:
+            assert after["documents"] == before["documents"]
+
+    async def test_a_part_that_does_not_say_which_replaces_nothing(
+        self, world: ArchiveWorld
+    ) -> None:
+        """As exports were written before they said it."""
+        await fill(world)
+        wanted = RowsWanted(tiers=(Tier.PATTERNS,))
+        payload = json.loads(await world.exported(wanted=wanted, format="json"))
+        del payload["manifest"]["tiers"]
+        before = rows_of(await world.exported(kinds=ALL))
+        asked = ImportRequest(merge=Merge.REPLACE)
+        with pytest.raises(BadArchive, match="merge"):
+            await world.container.imports.run(world.writes, of_payload(payload), asked)
+        assert rows_of(await world.exported(kinds=ALL)) == before
 
     async def test_rows_of_a_part_are_counted_with_its_tombstones(
         self, world: ArchiveWorld

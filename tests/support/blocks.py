@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from rayapp.memory.tiers import Tier, parse_tier
 
 _LINE = re.compile(
-    r"(?:• )?\[(?P<position>\d{1,9})\] \[(?P<tier>[a-z_]+):(?P<id>[A-Za-z0-9._:@-]+)\] "
+    r"(?:• |\[(?P<position>\d{1,9})\] )\[(?P<tier>[a-z_]+):(?P<id>[A-Za-z0-9._:@-]+)\] "
     r"\((?P<note>[^()]*)\)  (?P<text>.*)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """One memory line, read back. `note` and `text` are as escaped."""
+    """One memory line, read back. `note` and `text` are as escaped; the position of one that
+    stands is 0."""
 
     position: int
     tier: Tier
@@ -34,5 +35,5 @@ def _parsed(text: str) -> Iterator[ParsedLine]:
         tier = parse_tier(found["tier"]) if found else None
         if found is not None and tier is not None:
             yield ParsedLine(
-                int(found["position"]), tier, found["id"], found["note"], found["text"]
+                int(found["position"] or 0), tier, found["id"], found["note"], found["text"]
             )

@@ -150,7 +150,7 @@ class ReadContract:
                 an_item(tags=("f",), tier=Tier.HISTORY),
             ]
         )
-        assert await stores.memories.tags(DANA, Tier.WORKING) == ["a", "c", "ב"]
+        assert await stores.memories.tags(DANA, Tier.WORKING) == ["a", "c", "d", "ב"]
 
     async def test_growth_counts_days_by_source_label(self, stores: Stores) -> None:
         day = timedelta(days=1)

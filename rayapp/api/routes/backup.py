@@ -67,7 +67,8 @@ async def export(call: CurrentCall, query: InQuery[wire.DownloadQuery]) -> Respo
         first = await anext(stream)
         name = query.name
     else:
-        request = replace(_wanted(query), format=query.format)
+        as_document = call.services.settings.compat.first_client
+        request = replace(_wanted(query), format=query.format, as_document=as_document)
         stream, name = exports.stream(scope, request), exports.name(request)
         first = await anext(stream)  # what cannot be begun is answered as an error
     media = ZIP if name.endswith(".zip") else JSON

@@ -3,7 +3,6 @@
 from collections import Counter
 
 from rayapp.api.auth import BANK, BANK_ITEM
-from rayapp.api.call import Call
 from rayapp.api.paths import MemoryIdPart
 from rayapp.api.responses import raises
 from rayapp.api.route import CurrentCall, InQuery, router, writes
@@ -14,11 +13,11 @@ from rayapp.wire.memories import DoneAnswer
 
 routes = router("memory bank")
 BULK = (
-    "Facts of the memory bank only; `results` says what became of each id: a memory of another "
-    "tier is `not_in_bank` and stays, an unknown id is `not_found`. `success` is true when at "
-    "least one fact changed, or when every one was archived already."
+    "Of any tier. `results` says what became of each id: `merged` lives on in another memory, "
+    "which stays, an unknown id is `not_found`. `success` is true when at least one memory "
+    "changed, or when every one was archived already."
 )
-FACTS = "Facts of the memory bank only: the id of a memory of another tier is 404, and it stays."
+ANY_TIER = "Of any tier, by the id that the lists, searches and the read of this route give."
 
 
 def _add_list(name: str, tag: str, shape: type[wire.GoalsAnswer | wire.ValuesAnswer]) -> None:
@@ -99,20 +98,14 @@ async def bank_get(call: CurrentCall, memory_id: MemoryIdPart) -> wire.BankItemA
     return wire.BankItemAnswer(memory=wire.BankView.from_item(item, call.documents))
 
 
-async def _check_fact(call: Call, memory_id: str) -> None:
-    """NotFound unless it is a fact: other tiers are changed by their own route."""
-    await call.services.bank.fact(call.reads.own, memory_id)
-
-
 @routes.put(
     BANK_ITEM,
-    summary="Archive, restore, tag or rewrite a fact",
-    description=FACTS,
+    summary="Archive, restore, tag or rewrite a memory",
+    description=ANY_TIER,
     **writes(NotFound, Conflict, DuplicateMemory, BankFull, TooLarge),
 )
 async def bank_edit(call: CurrentCall, memory_id: MemoryIdPart, body: wire.BankEdit) -> DoneAnswer:
     """Fields first, because only they can be refused; then the status."""
-    await _check_fact(call, memory_id)
     memories, edit = call.services.memories, body.edit()
     if edit is not None:
         await memories.edit(call.writes, memory_id, edit)
@@ -123,9 +116,13 @@ async def bank_edit(call: CurrentCall, memory_id: MemoryIdPart, body: wire.BankE
     return DoneAnswer(memory_id=memory_id, message="Memory changed.")
 
 
-@routes.delete(BANK_ITEM, summary="Delete a fact", description=FACTS, **writes(NotFound, Conflict))
+@routes.delete(
+    BANK_ITEM,
+    summary="Delete a memory of any tier",
+    description=ANY_TIER,
+    **writes(NotFound, Conflict),
+)
 async def bank_delete(call: CurrentCall, memory_id: MemoryIdPart) -> DoneAnswer:
-    await _check_fact(call, memory_id)
     await call.services.memories.delete(call.writes, memory_id)
     return DoneAnswer(memory_id=memory_id, message="Memory deleted for good.")
 

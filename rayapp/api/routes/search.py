@@ -13,7 +13,8 @@ from rayapp.api.route import CurrentCall, InQuery, router
 from rayapp.api.routes.memories import check_query
 from rayapp.core.errors import DeadlineExceeded, InvalidInput
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.requests import ItemQuery
+from rayapp.memory.requests import ItemQuery, SortKey
+from rayapp.memory.rules.lifecycle import shown_share
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import CORE_TIERS, DATAGOV_ANSWERS, DATAGOV_TIERS, Tier
 from rayapp.wire import search as wire
@@ -53,8 +54,8 @@ async def search(call: CurrentCall, body: wire.SearchBody) -> Response:
 
 @routes.get(PATH, summary="List recent memories")
 async def recent(call: CurrentCall, query: InQuery[wire.RecentQuery]) -> wire.RecentAnswer:
-    """The newest or the best scored memories, as the first client shows them. Unknown query fields
-    are ignored."""
+    """The memories that changed last, or did best, as the first client shows them. Unknown query
+    fields are ignored."""
     tiers = query.tiers if query.tiers is not None else CORE_TIERS
     asks_datagov = query.include_datagov or query.datagov_categories is not None
     if asks_datagov and query.tiers is None:
@@ -71,23 +72,29 @@ async def _page(
 ) -> Sequence[MemoryItem]:
     """One page of the store, or the merge of two."""
     memories, words = call.services.memories, query.query or None
+    scored = query.sort_by == "score"
+    sort: SortKey = "score" if scored else "updated"
     if len(parts) == 1:
         page = await memories.page(
             call.reads,
             parts[0],
-            ItemQuery(sort=query.sort_by, limit=query.limit, offset=query.offset, text_query=words),
+            ItemQuery(sort=sort, limit=query.limit, offset=query.offset, text_query=words),
         )
-        return page.items
+        # The store orders by what it keeps; a page follows the percentage that it shows.
+        return (
+            sorted(page.items, key=lambda one: shown_share(one.stats), reverse=True)
+            if scored
+            else page.items
+        )
     end = query.offset + query.limit
     found: list[MemoryItem] = []
     for where in parts:
         page = await memories.page(
-            call.reads, where, ItemQuery(sort=query.sort_by, limit=end, text_query=words)
+            call.reads, where, ItemQuery(sort=sort, limit=end, text_query=words)
         )
         found.extend(page.items)
-    scored = query.sort_by == "score"
     found.sort(
-        key=lambda one: (one.stats.score if scored else 0.0, one.created_at, one.memory_id),
+        key=lambda one: (shown_share(one.stats) if scored else 0.0, one.updated_at, one.memory_id),
         reverse=True,
     )
     return found[query.offset : end]

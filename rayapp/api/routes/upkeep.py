@@ -183,7 +183,9 @@ async def sanitize(call: CurrentCall, body: wire.SanitizeBody | None = None) -> 
     """Of the caller's user. Each is an edit like any other, with its old version; a memory that is
     nothing but a file is archived."""
     how = body or wire.SanitizeBody()
-    return await _sanitize(call, how, dry_run=how.dry_run)
+    unasked = not call.services.settings.compat.first_client
+    dry_run = unasked if how.dry_run is None else how.dry_run
+    return await _sanitize(call, how, dry_run=dry_run)
 
 
 async def _sanitize(call: Call, where: wire.SanitizeQuery, *, dry_run: bool) -> wire.SanitizeAnswer:

@@ -125,6 +125,7 @@ class ContextReceipts:
         """Under the concepts of the question: what was asked is what an outcome teaches."""
         hits = {hit.item.memory_id: hit for hit in search.hits} if search else {}
         cited = pinned.cited_ids(block.lines, search)
+        numbered = {line.memory_id for line in block.lines if line.numbered}
         concepts = (
             insights.concepts
             if insights is not None
@@ -148,6 +149,7 @@ class ContextReceipts:
                     cited=line.memory_id in cited,
                 )
                 for line in block.lines
+                if line.numbered or line.memory_id not in numbered
             ),
             degraded=search.degraded if search else ("search",),
             at=now,
@@ -547,6 +549,7 @@ class ContextService:
         material = Material(
             standing=found.standing,
             recall=recalled.lines,
+            asked=pinned.asked_ids(found.search),
             found=_once((*recalled.past, *(one for one in relevant if not before.holds(one.item)))),
             topic="" if found.silent else topic_of(request.recent),
             nothing=pinned.nothing_known(task.language) if _asks_memory(task, found) else "",
@@ -657,4 +660,5 @@ def _once(placed: Iterable[SectionItem]) -> tuple[SectionItem, ...]:
 def _answering(block: ContextBlock, found: Found) -> int:
     """Memories in the block because of this question."""
     hits = {hit.item.memory_id for hit in found.hits}
-    return sum(line.section == "past" or line.memory_id in hits for line in block.lines)
+    lines = [line for line in block.lines if line.numbered]
+    return sum(line.section == "past" or line.memory_id in hits for line in lines)

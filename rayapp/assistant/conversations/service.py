@@ -229,7 +229,8 @@ class HooksService:
         hebrew = detect_language(context.request.query) == "he"
         parts = [context.block.text.strip("\n")] if context.block.text.strip() else []
         known = context.receipt_id is not None and SESSION not in context.degraded
-        if context.block.lines and known and self.runtime.settings.hooks.attribution:
+        numbered = any(line.numbered for line in context.block.lines)
+        if numbered and known and self.runtime.settings.hooks.attribution:
             parts.append(rules.instruction("he" if hebrew else "en"))
         if owed is not None and OWES_TOOL in request.tools:
             parts.append(OWES_HE if hebrew else OWES_EN)
@@ -452,7 +453,7 @@ class HooksService:
         self, scope: WriteScope, request: ExchangeRequest, receipt: Receipt | None
     ) -> Marked:
         marks = rules.read_attribution(rules.raw_answer(request.messages)).marks
-        shown = {one.position for one in receipt.shown} if receipt else set()
+        shown = {one.position for one in receipt.shown if one.position} if receipt else set()
         found = rules.resolve(marks, shown)
         if receipt is None or not found.by_outcome:
             return Marked(skipped=found.skipped)
@@ -545,7 +546,7 @@ def kept_turn(
     at: datetime,
 ) -> ports.KeptTurn:
     """The turn as it is read again: its words, and what the answer was given with."""
-    shown = receipt.shown if receipt else ()
+    shown = [one for one in receipt.shown if one.position] if receipt else []
     return ports.KeptTurn(
         user_id=user_id,
         conversation_id=request.conversation_id,

@@ -310,7 +310,7 @@ def _key(key: str, outcome: Outcome, *, by_id: bool) -> str:
 
 def _at(receipt: Receipt, position: Any, field: str) -> str:
     for one in receipt.shown:
-        if one.position == position:
+        if one.position == position > 0:
             return one.memory_id
     raise InvalidInput(
         f"{field}: the last search shows no result {position}; name one that it shows, or an id.",

@@ -3,13 +3,14 @@
 import contextlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psutil
 
 from rayapp.core.disk_space import DiskState
 from rayapp.core.errors import ConfigError, RayappError
+from rayapp.core.settings.access import HttpSettings
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack import given_servers, programs
 from rayapp.local.stack.paths import StackPaths, check_writable, is_free
@@ -41,8 +42,36 @@ def run_checks(settings: Settings, model_folder: Path) -> list[Check]:
         lambda: _model(settings, model_folder),
         lambda: _http_port(settings, paths, state),
         lambda: _stack(running),
+        lambda: _chat_product(settings),
     ]
     return [check() for check in checks]
+
+
+# What a chat product of the first client's kind needs set before it, and when it is.
+CHAT_PRODUCT: Mapping[str, Callable[[Settings], bool]] = {
+    "compat.first_client": lambda one: one.compat.first_client,
+    "compat.tier_documents": lambda one: one.compat.tier_documents,
+    "http.allowed_hosts": lambda one: one.keys_required or _serves_other_hosts(one),
+    "auth.default_user": lambda one: bool(one.auth.default_user),
+    "models.base_url": lambda one: bool(one.models.base_url and one.models.model),
+}
+
+
+def _serves_other_hosts(settings: Settings) -> bool:
+    return set(settings.http.allowed_hosts) != set(HttpSettings().allowed_hosts)
+
+
+def _chat_product(settings: Settings) -> Check:
+    name = "chat product"
+    if not settings.compat.first_client and not _serves_other_hosts(settings):
+        return Check(name, "ok", "none is set up before it")
+    missing = [one for one, is_set in CHAT_PRODUCT.items() if not is_set(settings)]
+    if not missing:
+        return Check(name, "ok", "all its settings are there")
+    fix = f"set {', '.join(missing)}: README, Behind your chat product"
+    return Check(
+        name, "note", f"{len(missing)} of its {len(CHAT_PRODUCT)} settings are missing", fix
+    )
 
 
 def _python() -> Check:

@@ -13,6 +13,7 @@ from rayapp.memory.item import (
     IndexOp,
     MemoryItem,
     Outcome,
+    Stats,
     Status,
     subject_of,
 )
@@ -86,6 +87,11 @@ def success_estimate(success: float, uses: int) -> SuccessEstimate:
 
 # Nothing is known: what the formula tends to.
 UNJUDGED = SuccessEstimate(value=NEUTRAL_SCORE, low=0.0, high=1.0)
+
+
+def shown_share(stats: Stats) -> float:
+    """The one number that people are shown of it."""
+    return success_estimate(stats.success_count, stats.uses).value
 
 
 def rate(uses: int, success: float) -> dict[str, Any]:

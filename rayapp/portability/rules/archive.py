@@ -71,8 +71,9 @@ class Part(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What an archive says of itself. `partial`: rows of its kinds were left out on request.
-    `org_id`: the tenant of the user, None for the default one."""
+    """What an archive says of itself. `partial`: rows of its kinds were left out on request, and
+    `tiers` and `archived` say which memories it was to hold. `org_id`: the tenant of the user, None
+    for the default one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     format: Literal["rayapp-export"]
@@ -81,6 +82,8 @@ class Manifest(BaseModel):
     user_id: str
     org_id: Annotated[str | None, Field(exclude_if=lambda one: one is None)] = None
     partial: bool = False
+    tiers: Annotated[tuple[Tier, ...] | None, Field(exclude_if=lambda one: one is None)] = None
+    archived: Annotated[bool, Field(exclude_if=lambda one: one)] = True
     parts: tuple[Part, ...]
     renewed: dict[str, tuple[str, ...]]
 

@@ -39,7 +39,7 @@ INDEX_ALIKE = ("model", "analyser")
 ITEM_TIMES, STATS_TIMES, INDEX_TIMES = map(times_of, (MemoryItem, Stats, IndexState))
 
 may_lack(MemoryItem, "stored_by", "sequence", "context_prefix", "instruction", "attached_to")
-may_lack(Source, "also")
+may_lack(Source, "also", "url", "description", "description_he", "conversation_title")
 share(Source, Quality, Stats)
 from_document = reader(MemoryItem)
 version_from_document = reader(MemoryVersion)

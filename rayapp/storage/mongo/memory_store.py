@@ -249,7 +249,7 @@ class ItemReads:
         return convert.readable(docs, convert.from_document)
 
     async def tags(self, scope: ReadScope, tier: Tier) -> list[str]:
-        where = {**visible(scope, (tier,)), "tier": tier.value, "status": Status.ACTIVE.value}
+        where = {**visible(scope, (tier,)), "tier": tier.value, **NOT_DELETED}
         with translated():
             found: list[str] = await self._items.distinct("tags", where)
         return sorted(found)

@@ -15,7 +15,7 @@ from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Status
 from rayapp.memory.rules.revision import requeued, revived
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import FOLLOWED_TIERS
-from rayapp.portability.ports import ImportState, PutCounts, Putting, RowsSize, RowsWanted
+from rayapp.portability.ports import ALL_ROWS, ImportState, PutCounts, Putting, RowsSize, RowsWanted
 from rayapp.portability.rules.archive import RENEWED, Row
 from rayapp.portability.rules.collections import (
     EXPORTED,
@@ -220,15 +220,17 @@ class MongoUserArchive:
 
     # --- clearing
 
-    async def clear(self, scope: WriteScope, collection: Collection, limit: int) -> int:
+    async def clear(
+        self, scope: WriteScope, collection: Collection, limit: int, wanted: RowsWanted = ALL_ROWS
+    ) -> int:
         owner = own(scope)
         await self._database.ping()
         if collection.erasing is Erasing.MEMORIES:
             at = await self._database.now()
 
             async def delete(session: AsyncClientSession) -> int:
-                wanted = {**owner, **NOT_DELETED}
-                return await delete_items(self._database, wanted, at, session, limit)
+                where = {**owner, **_wanted(wanted)}
+                return await delete_items(self._database, where, at, session, limit)
 
             return await self._database.transaction(delete)
         where = naming(collection, owner["user_id"])

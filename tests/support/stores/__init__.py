@@ -248,7 +248,10 @@ class InMemoryMemoryStore(InMemoryQueue):
         )
 
     async def tags(self, scope: ReadScope, tier: Tier) -> list[str]:
-        items = self._select(scope, ItemFilter(tiers=(tier,), include_superseded=True))
+        every = (Status.ACTIVE, Status.ARCHIVED)
+        items = self._select(
+            scope, ItemFilter(tiers=(tier,), statuses=every, include_superseded=True)
+        )
         return sorted({tag for item in items for tag in item.tags})
 
     async def growth(self, scope: ReadScope, since: datetime) -> list[tuple[str, str, int]]:

@@ -25,7 +25,7 @@ from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.rules.revision import requeued, revived
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
-from rayapp.portability.ports import ImportState, PutCounts, Putting, RowsSize, RowsWanted
+from rayapp.portability.ports import ALL_ROWS, ImportState, PutCounts, Putting, RowsSize, RowsWanted
 from rayapp.portability.rules.archive import RENEWED, Row
 from rayapp.portability.rules.collections import (
     BY_NAME,
@@ -203,7 +203,9 @@ class InMemoryUserArchive:
                 table.rows[key] = value
         return counts
 
-    async def clear(self, scope: WriteScope, collection: Collection, limit: int) -> int:
+    async def clear(
+        self, scope: WriteScope, collection: Collection, limit: int, wanted: RowsWanted = ALL_ROWS
+    ) -> int:
         user_id = checked_user(scope.user_id)
         if collection.erasing is not Erasing.MEMORIES:
             if collection.name == "kg_nodes":
@@ -217,7 +219,10 @@ class InMemoryUserArchive:
                 if collection.name == "sessions":
                     self._kept.pop(key, None)
             return len(gone)
-        page = self._items.living(user_id)[:limit]
+        living = self._items.living(user_id)
+        page = [one for one in living if _is_wanted(collection, to_row(one), wanted)][:limit]
+        winners = {item.memory_id for item in page}
+        page += [one for one in living if one.merged_into in winners and one not in page]
         for item in page:
             self._items.delete(item, self._clock.now())
         return len(page)

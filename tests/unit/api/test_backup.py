@@ -102,6 +102,37 @@ async def test_only_the_first_client_replaces_without_the_word(
         assert (await http.post(f"{B}/upload", **form)).json()["code"] == "confirm_needed"
 
 
+async def test_the_zip_of_the_first_client_is_the_one_document_that_it_sends_back(
+    tmp_path: Path,
+) -> None:
+    """It takes the first `*.json` of the archive as the payload."""
+    compat = CompatSettings(first_client=True)
+    settings = settings_in(tmp_path).model_copy(update={"compat": compat})
+    world = ArchiveWorld(Harness.ready(settings).container)
+    await fill(world)
+    async with world.http() as http:
+        answer = await http.get(f"{B}/export", params={"format": "zip"})
+        assert answer.headers["Content-Type"] == "application/zip"
+        assert answer.headers["Content-Disposition"].endswith('.zip"')
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as found:
+            assert found.testzip() is None
+            first = next(name for name in found.namelist() if name.endswith(".json"))
+            payload = json.loads(found.read(first))
+        whole = await taken(http)
+        assert payload["collections"] == whole["collections"]
+        await ask(http, "DELETE", "/api/memory/items/m-1")
+        assert (await http.get("/api/memory/items/m-1")).status_code == 404
+        done = await ask(http, "POST", f"{B}/restore", {"payload": payload})
+        assert done["import"]["success"] is True
+        assert await ask(http, "GET", "/api/memory/items/m-1")
+        again = await http.post(f"{B}/upload", files={"file": ("a.zip", answer.content)})
+        assert again.status_code == 200, again.text
+        assert again.json()["stats"]["memoriesSkipped"] > 0
+        wrong = answer.content.replace(b"m-1", b"m-9")[:-30]
+        bad = await http.post(f"{B}/upload", files={"file": ("a.zip", wrong)})
+        assert (bad.status_code, bad.json()["code"]) == (422, "bad_archive")
+
+
 async def test_a_file_comes_back_through_an_upload(world: ArchiveWorld) -> None:
     await fill(world)
     async with world.http() as http:

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.core.ids import SYSTEM_USER
 from rayapp.memory.item import Source, SourceType, Status
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
@@ -45,7 +46,7 @@ async def test_list_has_the_clients_fields_and_a_total(api: httpx.AsyncClient) -
         "active",
         0.72,
     )
-    assert memory["source"] is None
+    assert memory["source"]["toolName"] == "conversation"
     assert (await api.get(BANK, params={"skip": 1})).json()["total"] == 2
 
 
@@ -56,6 +57,55 @@ async def test_the_source_of_a_tool_fact_is_shown(api: httpx.AsyncClient, world:
     )
     memory = (await api.get(f"{BANK}/m-1")).json()["memory"]
     assert memory["source"]["toolName"] == "web_search"
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        (SourceType.USER, "conversation"),
+        (SourceType.ASSISTANT, "conversation"),
+        (SourceType.DOCUMENT, "upload"),
+        (SourceType.IMPORT, "upload"),
+        (SourceType.TOOL, "unknown"),
+    ],
+)
+async def test_every_card_has_a_source(
+    api: httpx.AsyncClient, world: Harness, kind: SourceType, shown: str
+) -> None:
+    """The client shows its badge and the score beside it only where there is one."""
+    item = an_item(
+        user_id="admin", memory_id="m-1", tier=Tier.MEMORY_BANK, source=Source(type=kind)
+    )
+    await world.items.insert(item)
+    source = (await api.get(BANK)).json()["memories"][0]["source"]
+    assert (source["toolName"], source["url"]) == (shown, None)
+
+
+async def test_what_a_tool_said_of_its_source_comes_back(api: httpx.AsyncClient) -> None:
+    source = {
+        "type": "tool",
+        "tool_name": "tavily_search",
+        "url": "https://example.org/tea?a=1",
+        "description": "A page about tea",
+        "description_he": "דף על תה",
+        "conversation_title": "תה וקפה",
+    }
+    fact = {"text": "Tea is grown in Assam", "tier": "memory_bank", "tags": ["tea"]}
+    sure = {"importance": 0.8, "confidence": 0.8}
+    stored = await api.post("/api/memory/store", json={**fact, **sure, "source": source})
+    assert stored.status_code == 201, stored.text
+    memory_id = stored.json()["memory_id"]
+    card = (await api.get(f"{BANK}/{memory_id}")).json()["memory"]["source"]
+    assert card["url"] == source["url"]
+    assert (card["description"], card["descriptionHe"]) == ("A page about tea", "דף על תה")
+    assert card["conversationTitle"] == "תה וקפה"
+    item = (await api.get(f"/api/memory/items/{memory_id}")).json()["memory"]["source"]
+    assert {name: item[name] for name in source} == source
+    for bad in ("javascript:alert(1)", "data:text/html,x", "not an address"):
+        refused = await api.post(
+            "/api/memory/store", json={**fact, **sure, "source": {**source, "url": bad}}
+        )
+        assert refused.status_code == 422, bad
 
 
 async def test_put_archives_and_restores_as_often_as_asked(api: httpx.AsyncClient) -> None:
@@ -86,6 +136,17 @@ async def test_stats_before_ids(api: httpx.AsyncClient) -> None:
     stats = (await api.get(f"{BANK}/stats")).json()
     assert (stats["total_memories"], stats["active"], stats["archived"]) == (2, 1, 1)
     assert stats["unique_tags"] == len(stats["tags"])
+
+
+async def test_tags_of_archived_facts_are_counted_as_their_facts_are(
+    api: httpx.AsyncClient,
+) -> None:
+    memory_id = (await keep(api, tags=["taste"]))["id"]
+    await keep(api, text="לדנה יש כלב", tags=["pets"])
+    await api.put(f"{BANK}/{memory_id}", json={"status": "archived"})
+    stats = (await api.get(f"{BANK}/stats")).json()
+    assert (stats["total_memories"], stats["unique_tags"]) == (2, 2)
+    assert stats["tags"] == ["pets", "taste"]
 
 
 async def test_bulk_archive_and_delete_count(api: httpx.AsyncClient) -> None:
@@ -174,24 +235,39 @@ async def test_always_inject_is_set_by_post_and_put(api: httpx.AsyncClient) -> N
     assert bad.status_code == 422
 
 
-@pytest.mark.parametrize(
-    ("method", "body"),
-    [
-        ("PUT", {"content": "Dana prefers coffee"}),
-        ("PUT", {"status": "archived"}),
-        ("PUT", {"always_inject": True}),
-        ("DELETE", None),
-    ],
-)
-@pytest.mark.parametrize("tier", [Tier.HISTORY, Tier.BOOKS])
-async def test_a_memory_of_another_tier_is_404_and_stays(
-    api: httpx.AsyncClient, world: Harness, tier: Tier, method: str, body: dict[str, Any] | None
+@pytest.mark.parametrize("tier", [Tier.WORKING, Tier.HISTORY, Tier.PATTERNS, Tier.BOOKS])
+async def test_a_memory_of_another_tier_is_changed_by_the_same_route(
+    api: httpx.AsyncClient, world: Harness, tier: Tier
 ) -> None:
     await world.items.insert(an_item(user_id="admin", memory_id="w-1", tier=tier))
-    before = (await api.get("/api/memory/items/w-1")).json()["memory"]
-    refused = await api.request(method, f"{BANK}/w-1", json=body)
-    assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
-    assert (await api.get("/api/memory/items/w-1")).json()["memory"] == before
+    item = "/api/memory/items/w-1"
+
+    async def put(**body: Any) -> dict[str, Any]:
+        answer = await api.put(f"{BANK}/w-1", json=body)
+        assert answer.status_code == 200, answer.text
+        memory: dict[str, Any] = (await api.get(item)).json()["memory"]
+        return memory
+
+    assert (await put(status="archived", archived_reason="old"))["status"] == "archived"
+    after = await put(status="active", content="Dana prefers coffee", tags=["taste"])
+    assert (after["status"], after["text"], after["tags"]) == (
+        "active",
+        "Dana prefers coffee",
+        ["taste"],
+    )
+    assert (await api.delete(f"{BANK}/w-1")).status_code == 200
+    assert (await api.get(item)).status_code == 404
+
+
+async def test_open_data_is_nobodys_and_stays(api: httpx.AsyncClient, world: Harness) -> None:
+    await world.items.insert(
+        an_item(user_id=SYSTEM_USER, memory_id="d-1", tier=Tier.DATAGOV_SCHEMA)
+    )
+    assert (await api.put(f"{BANK}/d-1", json={"status": "archived"})).status_code == 404
+    assert (await api.delete(f"{BANK}/d-1")).status_code == 404
+    for path in ("archive", "delete"):
+        told = (await api.post(f"/api/memory/bulk/{path}", json={"ids": ["d-1"]})).json()
+        assert told["results"] == [{"memory_id": "d-1", "status": "not_found"}]
 
 
 async def test_a_merged_memory_is_409_and_names_its_winner(
@@ -300,13 +376,9 @@ async def test_a_bulk_action_says_what_became_of_each_id(
     fact = (await keep(api))["id"]
     note = (await api.post("/api/memory/store", json={"text": "a note"})).json()["memory_id"]
     bulk = f"/api/memory/bulk/{path}"
-    told = (await api.post(bulk, json={"ids": [note]})).json()
-    assert (told["success"], told[counted]) == (False, 0)
-    assert told["results"] == [{"memory_id": note, "status": "not_in_bank"}]
     told = (await api.post(bulk, json={"ids": [fact, note, "nope"]})).json()
-    assert (told["success"], told[counted]) == (True, 1)
-    assert [row["status"] for row in told["results"]] == [done, "not_in_bank", "not_found"]
-    assert (await api.get(f"/api/memory/items/{note}")).json()["memory"]["status"] == "active"
+    assert (told["success"], told[counted]) == (True, 2)
+    assert [row["status"] for row in told["results"]] == [done, done, "not_found"]
 
 
 @pytest.mark.parametrize(
@@ -324,7 +396,7 @@ async def test_a_bulk_action_succeeds_when_something_changed_or_was_so_already(
         return success
 
     assert not await succeeds("nope")
-    assert not await succeeds(note, "nope")
+    assert await succeeds(note, "nope")
     assert await succeeds(fact, note, "nope")
-    assert await succeeds(fact) is again
+    assert await succeeds(fact, note) is again
     assert not await succeeds(fact, "nope")

@@ -62,7 +62,8 @@ async def test_a_prefetch_as_the_first_client_sends_it(
     assert found["retrievalConfidence"] in ("high", "medium", "low")
     assert found["retrievalDebug"]["stage_timings_ms"].keys() >= {"search_ms", "format_ms"}
     assert found.keys().isdisjoint(("stable_text", "volatile_text", "confidence", "memory_meta"))
-    assert [one.memory_id for one in parse_lines(found["memoryContextInjection"])] == [me, tea]
+    lines = parse_lines(found["memoryContextInjection"])
+    assert [(one.position, one.memory_id) for one in lines] == [(0, me), (1, me), (2, tea)]
     assert "**Recent Topic:** about homes" in found["memoryContextInjection"]
     assert found["tokens"] <= 500
     meta = found["memoryMeta"]

@@ -47,6 +47,11 @@ async def test_what_was_deleted_or_cleared_is_counted(api: httpx.AsyncClient) ->
     assert (history["active_count"], history["deleted_count"]) == (0, 3)
 
 
+async def test_the_growth_of_a_new_user_is_empty(api: httpx.AsyncClient) -> None:
+    """A chart says so then; it drew thirty bars of nothing."""
+    assert (await api.get("/api/memory/growth?days=30")).json() == []
+
+
 async def test_growth_is_a_bare_array_without_gaps(api: httpx.AsyncClient) -> None:
     await api.post("/api/memory/store", json={"text": "a"})
     rows = (await api.get("/api/memory/growth?days=3")).json()

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rayapp.memory.item import Source, SourceType
+from rayapp.memory.item import Source, SourceType, Stats
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import CORE_TIERS, Tier
 from rayapp.search.requests import SearchAnswer, SearchQuery, StageError
@@ -270,6 +270,30 @@ class TestRecent:
         assert memory["outcomes"] == {"worked": 0, "failed": 0, "partial": 0, "unknown": 0}
         assert memory["source"]["category"] is None
 
+    async def test_recent_is_by_change_and_score_by_what_is_shown(
+        self, world: Harness, api: httpx.AsyncClient
+    ) -> None:
+        for number, (uses, worked) in enumerate([(0, 0.0), (8, 8.0), (6, 0.0), (1, 1.0)]):
+            item = an_item(
+                user_id="admin",
+                memory_id=f"m-{number}",
+                stats=Stats(uses=uses, success_count=worked, score=0.5),
+            )
+            await world.items.insert(item)
+        world.clock.advance(60)
+        await api.put("/api/memory/memory-bank/m-2", json={"tags": ["changed"]})
+
+        async def shown(sort: str) -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = (await api.get(SEARCH, params={"sort_by": sort})).json()[
+                "memories"
+            ]
+            return found
+
+        assert (await shown("recent"))[0]["memory_id"] == "m-2"
+        scores = [one["wilson_score"] for one in await shown("score")]
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] > 0.5 > scores[-1]
+
     async def test_compat_off_answers_books(self) -> None:
         world = Harness.ready(settings_with(compat={"tier_documents": False}))
         await world.items.insert(an_item(user_id="admin", tier=Tier.BOOKS))
@@ -287,7 +311,7 @@ class TestRecent:
                 memory_id=name,
                 tier=Tier.DATAGOV_SCHEMA,
                 source=Source(type=SourceType.DATAGOV, datagov={"category": name}),
-                created_at=own.created_at + timedelta(hours=1),
+                updated_at=own.updated_at + timedelta(hours=1),
             )
             await world.items.insert(shared)
 

@@ -15,6 +15,7 @@ from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
 from tests.support.harness import Harness
+from tests.unit.api.serving import client_of, settings_with
 from tests.unit.api.test_ghost import NOA, stored
 
 OPS = "/api/memory/ops"
@@ -300,3 +301,15 @@ async def test_what_says_the_same_without_its_file_is_archived(
 )
 async def test_bad_places_to_look_are_refused(api: httpx.AsyncClient, query: str) -> None:
     assert (await api.get(f"{OPS}/sanitize?{query}")).status_code == 422
+
+
+@pytest.mark.parametrize("first_client", [False, True])
+async def test_the_button_of_the_first_client_cleans_and_other_programs_only_look(
+    first_client: bool,
+) -> None:
+    """It sends an empty body."""
+    world = Harness.ready(settings_with(compat={"first_client": first_client}))
+    async with client_of(world.services) as api:
+        assert (await asked(api, "POST", f"{OPS}/sanitize", {}))["dryRun"] is not first_client
+        sent = {"dry_run": not first_client}
+        assert (await asked(api, "POST", f"{OPS}/sanitize", sent))["dryRun"] is not first_client

@@ -42,7 +42,9 @@ def memory_meta(
         documents: the books tier is called `documents`, as the first client does.
         unnamed: stands for a conversation or a message that the caller did not name.
     """
-    request, lines = context.request, context.block.lines[:MAX_ENTRIES]
+    request, block = context.request, context.block.lines
+    lines = [line for line in block if line.numbered][:MAX_ENTRIES]
+    standing = [line for line in block if not line.numbered][:MAX_ENTRIES]
     wanted = cited_ids(lines, context.search)
     cited = [line for line in lines if line.memory_id in wanted]
     uncited = [line for line in lines if line.memory_id not in wanted]
@@ -57,17 +59,9 @@ def memory_meta(
         "retrieval": _retrieval(context, lines, named),
         "known_context": {
             "known_context_text": context.block.text,
-            "known_context_items": [
-                {
-                    "tier": named(line.tier),
-                    "memory_id": line.memory_id,
-                    "content": line.item.text,
-                    "doc_id": line.item.source.doc_id,
-                    "subject_id": line.item.subject_id,
-                    **_trust(line, _hit_of(line, context.search)),
-                }
-                for line in lines
-            ],
+            # What the question found; what stands before every question is no part of it.
+            "known_context_items": [_known(line, context, named) for line in lines],
+            "standing_items": [_known(line, context, named) for line in standing],
         },
         # What the answer can rest on; a verdict over all of it must not reach what always stands.
         "citations": [_citation(line, _hit_of(line, context.search), named) for line in cited],
@@ -139,6 +133,17 @@ def _citation(line: ContextLine, hit: Hit | None, named: _Named) -> dict[str, An
     }
 
 
+def _known(line: ContextLine, context: AssistantContext, named: _Named) -> dict[str, Any]:
+    return {
+        "tier": named(line.tier),
+        "memory_id": line.memory_id,
+        "content": line.item.text,
+        "doc_id": line.item.source.doc_id,
+        "subject_id": line.item.subject_id,
+        **_trust(line, _hit_of(line, context.search)),
+    }
+
+
 def _trust(line: ContextLine, hit: Hit | None) -> dict[str, float]:
     """How well it did, and how sure it is what was asked for, each 0..1."""
     item = line.item
@@ -155,8 +160,8 @@ def _hit_of(line: ContextLine, search: SearchAnswer | None) -> Hit | None:
 
 def _insights(context: AssistantContext, named: _Named) -> dict[str, Any]:
     found = context.insights
-    lines = [line for line in context.block.lines if line.memory_id in context.known]
-    known = [_fact(line.item, named) for line in lines]
+    lines = {line.memory_id: line for line in context.block.lines}
+    known = [_fact(lines[name].item, named) for name in lines if name in context.known]
     return {
         "matched_concepts": [one.label for one in found.matched] if found else [],
         "active_concepts": _active(found, named) if found else [],

@@ -99,23 +99,31 @@ def _newest_first(items: Iterable[MemoryItem]) -> list[MemoryItem]:
 def cited_ids(lines: Sequence[ContextLine], search: SearchAnswer | None) -> frozenset[str]:
     """Ids of the lines that an answer can rest on, because the question brought them.
 
-    Those are past successes with it, and hits that come near the best one; of what always stands
-    only the first hits. Of a search that trusts nothing it found, no hit is cited: "hello" finds
-    something, too. The rest is in the block beside the question: no verdict is about it.
+    Those are past successes with it, and hits that come near the best one. Of a search that trusts
+    nothing it found, no hit is cited: "hello" finds something, too. The rest is in the block beside
+    the question: no verdict is about it.
     """
-    trusted = search is not None and search.confidence != "low"
-    hits = {hit.item.memory_id: hit for hit in search.hits} if search and trusted else {}
-    best = max((hit.summary.final_score for hit in hits.values()), default=0.0)
+    near = {hit.item.memory_id for hit in _near_hits(search)}
+    hits = {hit.item.memory_id for hit in search.hits} if search and near else set()
     return frozenset(
-        line.memory_id for line in lines if _is_cited(line.section, hits.get(line.memory_id), best)
+        line.memory_id
+        for line in lines
+        if line.numbered
+        and (line.memory_id in near or (line.section == "past" and line.memory_id not in hits))
     )
 
 
-def _is_cited(section: Section, hit: Hit | None, best: float) -> bool:
-    if hit is None:
-        return section == "past"
-    near = hit.summary.final_score >= CITED_SHARE * best
-    return near and (section not in STABLE_SECTIONS or hit.position <= FOUND_PLACE)
+def asked_ids(search: SearchAnswer | None) -> frozenset[str]:
+    """Ids of the first hits, near the best one: a standing memory among them is asked for, too."""
+    near = _near_hits(search)
+    return frozenset(hit.item.memory_id for hit in near if hit.position <= FOUND_PLACE)
+
+
+def _near_hits(search: SearchAnswer | None) -> list[Hit]:
+    if search is None or search.confidence == "low":
+        return []
+    best = max((hit.summary.final_score for hit in search.hits), default=0.0)
+    return [hit for hit in search.hits if hit.summary.final_score >= CITED_SHARE * best]
 
 
 def _order(items: Sequence[MemoryItem]) -> list[MemoryItem]:

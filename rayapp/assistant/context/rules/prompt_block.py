@@ -242,8 +242,10 @@ class Material:
     Attributes:
         standing: for the stable part, in the order of their sections.
         recall: short sentences about the past, told before the memories of this question.
-        found: memories for this question, best first; those that stand already are left away.
+        found: memories for this question, best first; those that stand already are left away,
+            unless they are `asked` for.
             The best ones find room first; what has room stands in the order of authority.
+        asked: ids of what stands and is asked for by this question too: told again as found.
         topic: what the conversation was about, raw.
         nothing: what is said in place of memories for the question when none is worth showing.
         notes: sentences about the message itself, which come before all that is found.
@@ -252,6 +254,7 @@ class Material:
     standing: Sequence[SectionItem] = ()
     recall: Sequence[str] = ()
     found: Sequence[SectionItem] = ()
+    asked: frozenset[str] = frozenset()
     topic: str = ""
     nothing: str = ""
     notes: Sequence[str] = ()
@@ -292,6 +295,10 @@ class _Page:
         return True
 
     @property
+    def numbered(self) -> int:
+        return sum(line.numbered for line in self.lines)
+
+    @property
     def text(self) -> str:
         return "".join(f"{row}\n" for row in self.rows)
 
@@ -306,8 +313,8 @@ class _Unplaced:
     text: str
 
     def row(self, position: int) -> str:
-        bullet = BULLET if self.of.section in STABLE_SECTIONS else ""
-        return f"{bullet}[{position}] {self.name} ({self.note}){TEXT_GAP}{self.text}"
+        place = f"[{position}] " if position else BULLET
+        return f"{place}{self.name} ({self.note}){TEXT_GAP}{self.text}"
 
     def at(self, position: int) -> tuple[str, ContextLine]:
         row, item = self.row(position), self.of.item
@@ -364,6 +371,7 @@ def _volatile(page: _Page, material: Material, opening: tuple[str, ...]) -> None
         one
         for one in material.found
         if (text := shown.get(one.item.memory_id)) is None
+        or one.item.memory_id in material.asked
         or (one.item.instruction and escape_text(one.text) not in text)
     ]
     past = [one for one in found if one.section == "past"]
@@ -389,7 +397,7 @@ def _section(
         if page.add(*title, f"{BULLET}{escape_text(sentence)}", reserve=reserve):
             title, reserve = (), 0
     for one in _with_room(page, placed, title, reserve):
-        row, line = one.at(len(page.lines) + 1)
+        row, line = one.at(0 if section in STABLE_SECTIONS else page.numbered + 1)
         if page.add(*title, row, reserve=reserve):
             title, reserve = (), 0
             page.lines.append(line)
@@ -404,7 +412,7 @@ def _with_room(
 
     Each is counted under the greatest position, so that they fit in whatever order they stand.
     """
-    left, greatest = page.left, len(page.lines) + len(placed)
+    left, greatest = page.left, page.numbered + len(placed)
     fitting: list[_Unplaced] = []
     for one in placed:
         line = _unplaced(one, page.documents)

@@ -15,8 +15,9 @@ from rayapp.assistant.context.rules import meta
 from rayapp.assistant.context.rules.pinned import cited_ids
 from rayapp.assistant.conversations.rules import exchange_id
 from rayapp.assistant.records import AssistantContext, ContextRequest
-from rayapp.core.errors import EmbedderDown, IndexDown, StoreDown
+from rayapp.core.errors import EmbedderDown, IndexDown, InvalidInput, StoreDown
 from rayapp.inference.ports import Message
+from rayapp.learning.outcomes import at_positions
 from rayapp.learning.records import FeedbackRequest, OutcomeRequest, ResponseRequest
 from rayapp.memory.item import Outcome, Source, SourceType
 from rayapp.memory.requests import MemoryEdit
@@ -78,15 +79,16 @@ async def test_positions_are_those_of_the_receipt(service: Harness) -> None:
     )
     assert found.receipt_id is not None
     receipt = await service.receipts.get(READ, found.receipt_id)
-    assert [(one.position, one.memory_id) for one in receipt.shown] == [
-        (line.position, line.memory_id) for line in found.block.lines
-    ]
+    numbered = [(one.position, one.memory_id) for one in receipt.shown if one.position]
+    lines = [(line.position, line.memory_id) for line in found.block.lines if line.numbered]
+    assert numbered == lines
+    assert {one.memory_id for one in receipt.shown} == set(ids(found))
     assert (receipt.turn_id, receipt.conversation_id) == ("m-1", "c")
     assert receipt.expires_at - receipt.at == timedelta(days=30)
     assert receipt.concepts
     assert len(await service.receipts.latest(READ, "c", 10)) == 1
     answer = await service.services.outcomes.record(
-        ME, OutcomeRequest(outcome=Outcome.WORKED, receipt_id=found.receipt_id, positions=(5,))
+        ME, OutcomeRequest(outcome=Outcome.WORKED, receipt_id=found.receipt_id, positions=(1,))
     )
     assert [one.memory_id for one in answer.updated] == ["boiler"]
 
@@ -228,6 +230,25 @@ class TestDegraded:
         found = await prefetch(service, "what is the boiler code?")
         assert "embedder" in found.degraded
         assert "boiler" in ids(found)
+
+
+async def test_what_only_stands_has_no_number_and_nothing_to_judge() -> None:
+    """Numbers are for what the question found: a client shows them as what the answer used."""
+    service = await Harness.open()
+    for text, tag in (("Dana is a nurse", "identity"), ("דנה אוהבת תשובות קצרות", "preference")):
+        await service.store(text, tags=(tag,), **BANK)
+    await service.drain()
+    found = await prefetch(service, "what is the capital of Mongolia?")
+    made = meta.memory_meta(found, user_id="dana")
+    assert found.block.stable.count("[memory_bank:") == 2
+    assert "[1]" not in found.block.text
+    assert made["known_context"]["known_context_items"] == []
+    assert len(made["known_context"]["standing_items"]) == 2
+    assert made["retrieval"]["tiers_used"] == made["citations"] == made["uncited"] == []
+    assert made["feedback"]["eligible"] is False
+    receipt = await service.receipts.get(READ, found.receipt_id or "")
+    with pytest.raises(InvalidInput, match="nothing"):
+        at_positions(receipt, (1,))
 
 
 async def judged(service: Harness) -> None:
@@ -377,11 +398,21 @@ async def test_the_meta_of_a_message_fits_its_schema(service: Harness, query: st
     made = meta.memory_meta(full, user_id="dana")
     listed = [*made["citations"], *made["uncited"]]
     shown = sorted((one["position"], one["memory_id"]) for one in listed)
-    assert shown == [(line.position, line.memory_id) for line in full.block.lines]
+    numbered = [line for line in full.block.lines if line.numbered]
+    assert shown == [(line.position, line.memory_id) for line in numbered]
+    places = made["retrieval"]["search_position_map"]
+    assert [(one["position"], one["memory_id"]) for one in places["by_position"]] == shown
+    assert places["by_memory_id"].keys() == {one.memory_id for one in numbered}
+    known = made["known_context"]
+    assert [one["memory_id"] for one in known["known_context_items"]] == [
+        one.memory_id for one in numbered
+    ]
+    standing = [line.memory_id for line in full.block.lines if not line.numbered]
+    assert [one["memory_id"] for one in known["standing_items"]] == standing != []
+    assert set(made["retrieval"]["tiers_used"]) == {one.tier.value for one in numbered}
     judged = made["feedback"]["default_related_positions"]
     wanted = next(one.position for one in full.block.lines if one.memory_id in ("boiler", "dud"))
     assert wanted in judged
-    assert 1 not in judged
     assert judged == [one["position"] for one in made["citations"]]
     assert made["known_context"]["known_context_text"] == full.block.text
     assert meta.memory_meta(bare, user_id="dana")["feedback"]["eligible"] is False
@@ -420,8 +451,9 @@ async def test_patterns_that_only_stand_are_no_citations_and_get_no_verdict(
     made = meta.memory_meta(found, user_id="dana")
     cited = [one["memory_id"] for one in made["citations"]]
     assert cited == ["car"]
-    assert sorted([*cited, *(one["memory_id"] for one in made["uncited"])]) == sorted(ids(found))
-    assert len(made["uncited"]) == 5
+    numbered = [line.memory_id for line in found.block.lines if line.numbered]
+    assert sorted([*cited, *(one["memory_id"] for one in made["uncited"])]) == sorted(numbered)
+    assert len(made["known_context"]["standing_items"]) == 5
     thumb = FeedbackRequest(message_id="m-1", score=1, citations=tuple(cited))
     answer = await service.services.outcomes.feedback(ME, thumb)
     assert [one.memory_id for one in answer.updated] == ["car"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rayapp.core.settings.load import load_settings
-from rayapp.local.stack import given_servers
+from rayapp.local.stack import checks, given_servers
 from rayapp.local.stack.checks import run_checks
 from rayapp.local.stack.paths import StackPaths
 from rayapp.local.stack.processes import Child
@@ -202,3 +202,43 @@ def test_another_ray_blocks(
 )
 def test_no_password_is_shown(url: str, said: str) -> None:
     assert given_servers.shown(url) == said
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"compat": {"first_client": True}}, ["http.allowed_hosts", "models.base_url"]),
+        (
+            {"http": {"allowed_hosts": ["chat.example.org"]}, "compat": {"tier_documents": False}},
+            ["compat.first_client", "compat.tier_documents", "models.base_url"],
+        ),
+        (
+            {
+                "compat": {"first_client": True},
+                "http": {"allowed_hosts": ["chat.example.org"]},
+                "models": {"base_url": "http://127.0.0.1:8002/v1", "model": "dictalm"},
+            },
+            [],
+        ),
+    ],
+)
+def test_what_a_chat_product_lacks_is_named(
+    tmp_path: Path, given: dict[str, Any], missing: list[str]
+) -> None:
+    settings = load_settings("local", env={}, overrides={"data": {"dir": tmp_path}, **given})
+    check = next(one for one in run_checks(settings, tmp_path) if one.name == "chat product")
+    assert check.verdict == ("note" if missing else "ok")
+    named = [name for name in checks.CHAT_PRODUCT if name in check.fix]
+    assert named == [name for name in checks.CHAT_PRODUCT if name in missing]
+
+
+def test_a_store_without_a_chat_product_lacks_nothing(tmp_path: Path) -> None:
+    settings = load_settings("local", env={}, overrides={"data": {"dir": tmp_path}})
+    check = next(one for one in run_checks(settings, tmp_path) if one.name == "chat product")
+    assert (check.verdict, check.fix) == ("ok", "")
+
+
+def test_the_readme_has_the_settings_of_a_chat_product() -> None:
+    readme = (Path(__file__).parents[4] / "README.md").read_text(encoding="utf-8")
+    section = readme.split("## Behind your chat product")[1].split("\n## ")[0]
+    assert [name for name in checks.CHAT_PRODUCT if f"`{name}`" not in section] == []

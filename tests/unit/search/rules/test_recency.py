@@ -1,11 +1,13 @@
 """A guessed recency moves what is about as relevant as the best, and never loses the answer."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rayapp.memory.item import Stats
 from rayapp.search.rules.candidates import Candidate, Candidates
 from rayapp.search.rules.fusion import DenseRetriever
 from rayapp.search.rules.ranking import Ranked, in_order, rank, with_rerank
@@ -92,3 +94,26 @@ def test_a_guessed_recency_loses_nothing_and_keeps_the_best_near_the_top(
     best = ranked[0].summary.final_score
     near = sum(one.summary.final_score >= RECIPE.recency_band * best for one in ranked)
     assert names(ranked)[0] in names(shown)[:near]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_who_sorts_by_time_gets_the_newest_of_what_the_question_is_about(text: str) -> None:
+    """The newest memories of all would be the same for every question."""
+    ranked = ranked_of(10.0, 8.0, 7.0, 0.1, 0.0, text=text)
+    assert names(in_order(ranked, "recency", RECIPE, asked=True)) == ["m2", "m1", "m0", "m3", "m4"]
+
+
+def test_who_sorts_by_score_sees_the_percentages_fall() -> None:
+    """Both clients show the estimate of success; an unjudged memory has a half."""
+    judged = {"m0": (9, 1.0), "m1": (0, 0.0), "m2": (1, 1.0), "m3": (40, 38.0), "m4": (3, 2.0)}
+    ranked = [
+        replace(
+            one,
+            item=replace(
+                one.item,
+                stats=Stats(uses=judged[name][0], success_count=judged[name][1], score=0.5),
+            ),
+        )
+        for one, name in zip(ranked_of(5.0, 4.0, 3.0, 2.0, 1.0), judged, strict=True)
+    ]
+    assert names(in_order(ranked, "score", RECIPE, asked=True)) == ["m3", "m2", "m4", "m1", "m0"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rayapp.assistant.context.rules.pinned import core_memories_of, section_of
 from rayapp.assistant.context.rules.prompt_block import (
+    STABLE_SECTIONS,
     Limits,
     Material,
     SectionItem,
@@ -57,19 +58,19 @@ def test_the_whole_frame() -> None:
         "═══ CONTEXTUAL MEMORY ═══\n"
         "\n"
         "**User Identity:**\n"
-        "• [1] [memory_bank:id-1] (2026-01-15, דברי המשתמש)  קוראים לי דנה\n"
+        "• [memory_bank:id-1] (2026-01-15, דברי המשתמש)  קוראים לי דנה\n"
         "\n"
         "**Core Preferences:**\n"
-        "• [2] [memory_bank:id-2] (2026-01-15, user said)  likes tea\n"
+        "• [memory_bank:id-2] (2026-01-15, user said)  likes tea\n"
         "\n"
     )
     assert made.volatile == (
         "**Past Experience:**\n"
         "• Memory id-4 helped before.\n"
-        "[3] [patterns:id-4] (2026-01-15, user said)  restart the router\n"
+        "[1] [patterns:id-4] (2026-01-15, user said)  restart the router\n"
         "\n"
         "**Relevant Context:**\n"
-        "[4] [documents:id-3] (2026-01-15, דברי המשתמש)  עמוד ראשון ⏎ שורה שנייה\n"
+        "[2] [documents:id-3] (2026-01-15, דברי המשתמש)  עמוד ראשון ⏎ שורה שנייה\n"
         "\n"
         "**Recent Topic:** moving ⏎ house\n"
         "\n"
@@ -102,7 +103,24 @@ def test_what_stands_already_is_not_repeated() -> None:
         Material(standing=[SectionItem("identity", me)], found=relevant(me, an_item(text="b")))
     )
     assert made.text.count("I am Dana") == 1
-    assert [line.position for line in made.lines] == [1, 2]
+    assert [line.position for line in made.lines] == [0, 1]
+
+
+@pytest.mark.parametrize("text", ["I am Dana", "קוראים לי דנה"])
+def test_what_stands_and_was_asked_for_is_found_with_a_number(text: str) -> None:
+    """Its bytes in the stable part stay the same whatever is asked."""
+    me, other = fact(text), an_item(text="b")
+    standing = [SectionItem("identity", me)]
+    unasked = block(Material(standing=standing, found=relevant(other)))
+    made = block(
+        Material(standing=standing, found=relevant(other, me), asked=frozenset({me.memory_id}))
+    )
+    assert made.stable == unasked.stable
+    assert [(line.position, line.memory_id) for line in made.lines] == [
+        (0, me.memory_id),
+        (1, me.memory_id),
+        (2, other.memory_id),
+    ]
 
 
 def test_the_own_name_of_books_without_the_first_clients_habit() -> None:
@@ -189,7 +207,11 @@ class TestBudget:
         assert [(one.position, one.memory_id, one.text) for one in read] == [
             (line.position, line.memory_id, line.text) for line in made.lines
         ]
-        assert [one.position for one in read] == list(range(1, len(read) + 1))
+        numbers = [one.position for one in read if one.position]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(read) - len(numbers) == sum(
+            line.section in STABLE_SECTIONS for line in made.lines
+        )
         offered = {item.item.memory_id for item in (*material.standing, *material.found)}
         assert {line.memory_id for line in made.lines} | set(made.left_out) == offered
         assert made.text.count("═══ CONTEXTUAL MEMORY ═══") == (1 if made.text else 0)
