@@ -6,6 +6,7 @@ Libraries for it give the text alone.
 import re
 from dataclasses import dataclass, field, replace
 
+from rayapp.documents.readers.decoding import codec_of
 from rayapp.documents.readers.found import Found, Order
 from rayapp.documents.readers.markup import Cell, grid
 from rayapp.documents.records import Block, text_block
@@ -41,6 +42,8 @@ _ALPHABETS = {
     161: "cp1253", 162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257",
     204: "cp1251", 222: "cp874", 238: "cp1250",
 }  # fmt: skip
+# The same by the word that a document begins with.
+_ALPHABETS_OF_OLD = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850"}
 _NO_OUTLINE = 9
 _HEADING = re.compile(r"heading (\d)$", re.I)
 # Groups within groups; a file with more is no letter.
@@ -209,15 +212,15 @@ class _Rtf:
         if word == "uc":
             group.skip = number or 0
         elif word == "ansicpg":
-            self._encoding = _known(f"cp{number}", self._encoding)
+            self._encoding = codec_of(f"cp{number}") or self._encoding
         elif word == "deff":
             self._default_font = number or 0
         elif word == "deleted":
             group.deleted = number != 0
         elif word == "plain":
             group.encoding, group.deleted = None, False
-        elif word == "mac":
-            self._encoding = "mac_roman"
+        elif word in _ALPHABETS_OF_OLD:
+            self._encoding = _ALPHABETS_OF_OLD[word]
         elif word == "f" and group.aside != "fonttbl":
             group.encoding = self._fonts.get(number or 0)
 
@@ -226,6 +229,8 @@ class _Rtf:
             self._font = number or 0
         elif word == "fcharset" and number in _ALPHABETS:
             self._fonts[self._font] = _ALPHABETS[number]
+        elif word == "cpg" and (codec := codec_of(f"cp{number}")):
+            self._fonts[self._font] = codec
         elif word == "s":
             self._style = number
         elif word == "outlinelevel" and self._style is not None and (number or 0) < _NO_OUTLINE:
@@ -318,11 +323,3 @@ class _Rtf:
         if self._rows:
             self.blocks += table_blocks(grid(self._rows), self.page)
         self._rows, self._cells = [], []
-
-
-def _known(encoding: str, other: str) -> str:
-    try:
-        "".encode(encoding)
-    except LookupError:
-        return other
-    return encoding
