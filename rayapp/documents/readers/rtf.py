@@ -59,8 +59,8 @@ class _Paragraph:
     in_table: bool = False
 
 
-# A paragraph and a table that are not at their end, by its cells and its rows.
-_Open = tuple[_Paragraph, list[Cell], list[list[Cell]]]
+# A paragraph and a table that are not at their end, by its cells, its rows and how many are heads.
+_Open = tuple[_Paragraph, list[Cell], list[list[Cell]], int]
 
 
 @dataclass(slots=True)
@@ -109,6 +109,7 @@ class _Rtf:
         self._paragraph = _Paragraph()
         self._cells: list[Cell] = []
         self._rows: list[list[Cell]] = []
+        self._heads = 0  # of the rows, those at the top that stand on each page of the table
 
     def run(self) -> None:
         for token in _TOKEN.finditer(self._data):
@@ -155,13 +156,13 @@ class _Rtf:
         """Its paragraphs come before the one that it hangs on."""
         group = self._groups[-1]
         group.aside = None
-        group.around = self._paragraph, self._cells, self._rows
-        self._paragraph, self._cells, self._rows = _Paragraph(), [], []
+        group.around = self._paragraph, self._cells, self._rows, self._heads
+        self._paragraph, self._cells, self._rows, self._heads = _Paragraph(), [], [], 0
 
     def _end_box(self, around: _Open) -> None:
         self._end_paragraph()
         self._end_table()
-        self._paragraph, self._cells, self._rows = around
+        self._paragraph, self._cells, self._rows, self._heads = around
 
     def _end_aside(self, name: str) -> None:
         """The words of a group that is no text: a style by its name, the title, the author."""
@@ -252,12 +253,18 @@ class _Rtf:
             paragraph.listed = True
         elif word == "intbl":
             paragraph.in_table = True
-        elif word in ("cell", "nestcell"):
-            self._cells.append(Cell("".join(paragraph.parts)))
-            paragraph.parts.clear()
+        else:
+            self._table_layout(word)
+
+    def _table_layout(self, word: str) -> None:
+        if word in ("cell", "nestcell"):
+            self._cells.append(Cell("".join(self._paragraph.parts)))
+            self._paragraph.parts.clear()
         elif word in ("row", "nestrow"):
             self._rows.append(self._cells)
             self._cells = []
+        elif word == "trhdr":  # programs write it before the cells of a row and after them
+            self._heads += self._heads == len(self._rows)
 
     def _unicode(self, number: int) -> None:
         number &= 0xFFFF
@@ -321,5 +328,5 @@ class _Rtf:
         if self._cells:
             self._rows.append(self._cells)
         if self._rows:
-            self.blocks += table_blocks(grid(self._rows), self.page)
-        self._rows, self._cells = [], []
+            self.blocks += table_blocks(grid(self._rows, self._heads), self.page, self._heads)
+        self._rows, self._cells, self._heads = [], [], 0

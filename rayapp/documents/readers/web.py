@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 import yaml
 from lxml import etree
@@ -104,7 +105,8 @@ def html_blocks(root: etree._Element) -> Iterator[Block]:
                 yield from page.flush()
                 for caption in element.iterchildren("caption"):
                     yield from html_blocks_within(caption)
-                yield from table_blocks(grid(rows))
+                heads = len(list(takewhile(_is_head, element.iter("tr"))))
+                yield from table_blocks(grid(rows, heads), heads=heads)
                 walk.skip_subtree()
             else:
                 yield from page.start(name)
@@ -176,6 +178,14 @@ def _table_rows(table: etree._Element) -> list[list[Cell]] | None:
         [_cell(cell) for cell in row if local(cell) in ("td", "th")] for row in table.iter("tr")
     ]
     return rows if max(map(len, rows), default=0) > 1 else None
+
+
+def _is_head(row: etree._Element) -> bool:
+    """Whether it holds names alone, but for a corner without any."""
+    cells = [
+        cell for cell in row if local(cell) == "th" or "".join(map(str, cell.itertext())).strip()
+    ]
+    return local(row.getparent()) == "thead" or {local(cell) for cell in cells} == {"th"}
 
 
 def _cell(cell: etree._Element) -> Cell:
