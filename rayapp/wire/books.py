@@ -45,6 +45,15 @@ class _Failure(bases.Answer):
     error_he: str | None
 
 
+class _LibraryFailure(bases.Answer):
+    """The same in the spelling of the library."""
+
+    error: str | None
+    errorCode: str | None = bases.path("error_code")
+    errorEn: str | None
+    errorHe: str | None
+
+
 class _HowFar(_Failure):
     """How far its reading came."""
 
@@ -335,7 +344,7 @@ class DocumentsQuery(BooksQuery):
     )
 
 
-class DocumentView(_Failure):
+class DocumentView(_LibraryFailure):
     """A document of the library."""
 
     id: str = bases.path("book_id")
@@ -361,7 +370,7 @@ class DocumentsAnswer(bases.Success):
     hasMore: bool
 
 
-class DocumentDetail(_Failure):
+class DocumentDetail(_LibraryFailure):
     """A document, as the first client opens it."""
 
     id: str = bases.path("book_id")

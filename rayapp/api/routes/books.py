@@ -278,7 +278,7 @@ async def library(call: CurrentCall, query: InQuery[wire.DocumentsQuery]) -> wir
     )
     found, total = await call.services.books.page(call.reads, asked)
     more = query.offset + len(found) < total
-    shown = tuple(wire.DocumentView.of(book, **_why(book)) for book in found)
+    shown = tuple(wire.DocumentView.of(book, **_why_in_library(book)) for book in found)
     return wire.DocumentsAnswer(documents=shown, total=total, hasMore=more)
 
 
@@ -300,7 +300,7 @@ async def opened(
     """As the first client shows one; `GET /api/memory/books/{book_id}` says more."""
     book = await call.services.books.seen(call.reads, document_id, query.conversation_id)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
-    return wire.DocumentDetail.of(book, parsedMarkdown=text, **_why(book))
+    return wire.DocumentDetail.of(book, parsedMarkdown=text, **_why_in_library(book))
 
 
 async def _upload(call: Call) -> Response:
@@ -376,6 +376,11 @@ def _why(book: Book) -> dict[str, str | None]:
         hebrew = SENTENCES.get(book.error_code or "", SENTENCES["document_failed"])
     told = hebrew if wants_hebrew.get() else english
     return {"error": told, "error_en": english, "error_he": hebrew}
+
+
+def _why_in_library(book: Book) -> dict[str, str | None]:
+    why = _why(book)
+    return {"error": why["error"], "errorEn": why["error_en"], "errorHe": why["error_he"]}
 
 
 async def _followed(call: Call, book: Book, rounds: int) -> AsyncIterator[bytes]:
