@@ -187,7 +187,7 @@ async def test_why_a_document_failed_is_said_in_the_language_of_the_reader(
     assert data["error"] == data["processingMessage"] == data["message"] == wanted
 
 
-BROKEN = {"name": "a.pdf", "data": b"%PDF-1.7\nbroken"}
+BROKEN: dict[str, Any] = {"name": "a.pdf", "data": b"%PDF-1.7\nbroken"}
 
 
 @pytest.mark.process
