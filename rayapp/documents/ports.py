@@ -156,6 +156,7 @@ class BookQuery:
     """Which documents of a list. None = any.
 
     `attached_to`: books, and what is attached to this conversation; `books` False: that alone.
+    `failed` False: without those that could not be taken in.
     """
 
     limit: int = 50
@@ -165,6 +166,7 @@ class BookQuery:
     titles: tuple[str, ...] | None = None
     attached_to: str | None = None
     books: bool = True
+    failed: bool = True
 
 
 class BookStore(Protocol):

@@ -37,7 +37,8 @@ MODULES: Mapping[Kind, str] = {
     Kind.DOCX: "word",
     Kind.PPTX: "slides",
     Kind.ODT: "opendocument",
-    **dict.fromkeys((Kind.HTML, Kind.EPUB, Kind.MD, Kind.EML), "web"),
+    **dict.fromkeys((Kind.HTML, Kind.EPUB, Kind.MD), "web"),
+    Kind.EML: "letters",
     Kind.RTF: "rtf",
     Kind.TXT: "plain",
 }

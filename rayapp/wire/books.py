@@ -36,7 +36,25 @@ class ProcessingStats(bases.Answer):
     chunks_processed: int
 
 
-class _HowFar(bases.Answer):
+class _Failure(bases.Answer):
+    """Why it failed and what to do: in the language of the reader, and in both. Null of others."""
+
+    error: str | None
+    error_code: str | None
+    error_en: str | None
+    error_he: str | None
+
+
+class _LibraryFailure(bases.Answer):
+    """The same in the spelling of the library."""
+
+    error: str | None
+    errorCode: str | None = bases.path("error_code")
+    errorEn: str | None
+    errorHe: str | None
+
+
+class _HowFar(_Failure):
     """How far its reading came."""
 
     processing_stats: ProcessingStats
@@ -44,11 +62,12 @@ class _HowFar(bases.Answer):
     processingStage: str = bases.path("stage")
     processingMessage: str
     doclingStatus: str | None = None
-    error: str | None
 
     @classmethod
     def of_book(cls, book: Book, indexed: int, **others: Any) -> Self:
-        stats, message = ProcessingStats.of(book, chunks_processed=indexed), message_of(book)
+        """`others`: among them why it failed (`_Failure`)."""
+        stats = ProcessingStats.of(book, chunks_processed=indexed)
+        message = others["error"] or message_of(book)
         return cls.of(book, processing_stats=stats, processingMessage=message, **others)
 
 
@@ -67,9 +86,9 @@ class BookView(_HowFar):
     conversation_id: str | None = bases.path("attached_to", description=ALONE)
 
     @classmethod
-    def from_book(cls, book: Book, indexed: int) -> Self:
+    def from_book(cls, book: Book, indexed: int, **why: Any) -> Self:
         known = book.linked_to is not None
-        return cls.of_book(book, indexed, recognizedFromPreviousChat=known)
+        return cls.of_book(book, indexed, recognizedFromPreviousChat=known, **why)
 
 
 class SeenFrom(bases.Lenient):
@@ -84,6 +103,7 @@ class BooksQuery(SeenFrom):
 
     limit: Annotated[int, Field(ge=1, le=bases.MAX_PAGE)] = Field(50, description="Most.")
     offset: Annotated[int, Field(ge=0, le=bases.MAX_OFFSET)] = Field(0, description="To skip.")
+    failed: bool = Field(True, description="Also those that could not be taken in.")
 
 
 class BooksAnswer(bases.Success):
@@ -239,10 +259,10 @@ class BookProgress(_HowFar):
     doclingTaskId: str | None = None
 
     @classmethod
-    def from_book(cls, book: Book, indexed: int) -> Self:
+    def from_book(cls, book: Book, indexed: int, **why: Any) -> Self:
         kind = "error" if book.state is BookState.FAILED else "progress"
-        wrong = message_of(book) if kind == "error" else None
-        return cls.of_book(book, indexed, type=kind, message=wrong)
+        wrong = (why["error"] or message_of(book)) if kind == "error" else None
+        return cls.of_book(book, indexed, type=kind, message=wrong, **why)
 
 
 class BookSearchQuery(PlaceFilters):
@@ -324,7 +344,7 @@ class DocumentsQuery(BooksQuery):
     )
 
 
-class DocumentView(bases.Answer):
+class DocumentView(_LibraryFailure):
     """A document of the library."""
 
     id: str = bases.path("book_id")
@@ -350,7 +370,7 @@ class DocumentsAnswer(bases.Success):
     hasMore: bool
 
 
-class DocumentDetail(bases.Answer):
+class DocumentDetail(_LibraryFailure):
     """A document, as the first client opens it."""
 
     id: str = bases.path("book_id")

@@ -261,6 +261,13 @@ class DocumentContract:
         page, total = await stores.books.page(READS, BookQuery(titles=("t2", "t9")))
         assert ([one.book_id for one in page], total) == (["doc_2"], 1)
         assert await stores.books.page(READS, BookQuery(titles=())) == ([], 0)
+        book = await stores.books.claim(token="t", claim_s=CLAIM_S, only=page[0])
+        assert book is not None
+        failed = replace(book, state=BookState.FAILED, stage=BookStage.FAILED, error="no")
+        assert await stores.books.end(failed, "t")
+        page, total = await stores.books.page(READS, BookQuery(failed=False))
+        assert ([one.book_id for one in page], total) == (["doc_1", "doc_0"], 2)
+        assert (await stores.books.page(READS, BookQuery()))[1] == 3
         assert await stores.books.page(ReadScope("noa"), BookQuery()) == ([], 0)
 
     async def test_a_title_is_one_documents(self, stores: DocumentStores) -> None:

@@ -85,10 +85,18 @@ async def listed(call: CurrentCall, query: InQuery[wire.BooksQuery]) -> wire.Boo
     books = call.services.books
     found, total = await books.page(
         call.reads,
-        BookQuery(limit=query.limit, offset=query.offset, attached_to=query.conversation_id),
+        BookQuery(
+            limit=query.limit,
+            offset=query.offset,
+            attached_to=query.conversation_id,
+            failed=query.failed,
+        ),
     )
     counts = await asyncio.gather(*(books.indexed(book) for book in found))
-    rows = [wire.BookView.from_book(*one) for one in zip(found, counts, strict=True)]
+    rows = [
+        wire.BookView.from_book(book, indexed, **_why(book))
+        for book, indexed in zip(found, counts, strict=True)
+    ]
     return wire.BooksAnswer(books=tuple(rows), total=total)
 
 
@@ -147,7 +155,9 @@ async def one(call: CurrentCall, book_id: BookId, query: InQuery[wire.SeenFrom])
     book = await call.services.books.seen(call.reads, book_id, query.conversation_id)
     indexed = await call.services.books.indexed(book)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
-    return wire.BookAnswer(book=wire.BookDetail.of_book(book, indexed, parsedMarkdown=text))
+    return wire.BookAnswer(
+        book=wire.BookDetail.of_book(book, indexed, parsedMarkdown=text, **_why(book))
+    )
 
 
 @routes.delete(f"{BOOKS}/{{book_id}}", summary="Delete a document", **writes(NotFound, Conflict))
@@ -264,10 +274,12 @@ async def library(call: CurrentCall, query: InQuery[wire.DocumentsQuery]) -> wir
         offset=query.offset,
         language=query.language,
         attached_to=query.conversation_id,
+        failed=query.failed,
     )
     found, total = await call.services.books.page(call.reads, asked)
     more = query.offset + len(found) < total
-    return wire.DocumentsAnswer(documents=found, total=total, hasMore=more)
+    shown = tuple(wire.DocumentView.of(book, **_why_in_library(book)) for book in found)
+    return wire.DocumentsAnswer(documents=shown, total=total, hasMore=more)
 
 
 @later_routes.post(
@@ -288,7 +300,7 @@ async def opened(
     """As the first client shows one; `GET /api/memory/books/{book_id}` says more."""
     book = await call.services.books.seen(call.reads, document_id, query.conversation_id)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
-    return wire.DocumentDetail.of(book, parsedMarkdown=text)
+    return wire.DocumentDetail.of(book, parsedMarkdown=text, **_why_in_library(book))
 
 
 async def _upload(call: Call) -> Response:
@@ -357,17 +369,26 @@ async def form_of(call: Call, kind: type[BodyT]) -> AsyncIterator[tuple[IO[bytes
         await form.close()
 
 
+def _why(book: Book) -> dict[str, str | None]:
+    """Why it failed and what to do: in the language of who asks, and in both."""
+    english, hebrew = book.error, None
+    if english is not None:
+        hebrew = SENTENCES.get(book.error_code or "", SENTENCES["document_failed"])
+    told = hebrew if wants_hebrew.get() else english
+    return {"error": told, "error_en": english, "error_he": hebrew}
+
+
+def _why_in_library(book: Book) -> dict[str, str | None]:
+    why = _why(book)
+    return {"error": why["error"], "errorEn": why["error_en"], "errorHe": why["error_he"]}
+
+
 async def _followed(call: Call, book: Book, rounds: int) -> AsyncIterator[bytes]:
     yield f"retry: {RETRY_MS}\n\n".encode()
     last = b""
     books = call.services.books
     for look in range(rounds + 1):
-        event = wire.BookProgress.from_book(book, await books.indexed(book))
-        if book.error is not None and wants_hebrew.get():
-            told = SENTENCES.get(book.error_code or "", SENTENCES["error"])
-            event = event.model_copy(
-                update=dict.fromkeys(("error", "message", "processingMessage"), told)
-            )
+        event = wire.BookProgress.from_book(book, await books.indexed(book), **_why(book))
         said = event.model_dump_json().encode()
         if look == rounds and book.state in OPEN:
             yield sse_event("unfinished", str(look), said)

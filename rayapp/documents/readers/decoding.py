@@ -1,8 +1,9 @@
 """Bytes of a text whose encoding nobody states."""
 
 import codecs
-import contextlib
 import re
+
+import webencodings
 
 # The longest mark first: that of UTF-32 starts like that of UTF-16.
 _MARKS = (
@@ -12,6 +13,14 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+# What browsers refuse to read or nobody writes.
+_NO_TEXT = ("replacement", "x-user-defined")
+# Encodings that browsers read by one that holds theirs.
+_WIDER = {"gbk": "gb18030"}
+# Browsers take it for cp1252. Programs write it for whatever they hold.
+_ASCII = frozenset({"ascii", "us-ascii", "ansi_x3.4-1968"})
+# Of encodings whose letters are bytes of ASCII, and so always UTF-8 too.
+_SEVEN_BIT = ("iso2022", "hz", "utf-7")
 # Tried where the bytes are no UTF-8; without this list short Western texts are taken for Polish.
 _CANDIDATES = [
     *("cp1252", "cp1255", "cp1251", "cp1256", "cp1253", "cp1254", "utf_16_le", "utf_16_be"),
@@ -43,13 +52,15 @@ def decode(data: bytes, stated: str | None = None) -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
-    text = _utf8(data)
-    if text is not None:
-        return text
-    name = _usable(stated)
-    with contextlib.suppress(UnicodeDecodeError, LookupError):
-        if name:
-            return data.decode(name)
+    name = codec_of(stated)
+    if name is None or not name.startswith(_SEVEN_BIT):
+        text = _utf8(data)
+        if text is not None:
+            return text
+    if name:
+        text = data.decode(name, "replace")
+        if text.count(_FAULT) <= _FAULT_SHARE * len(text):
+            return text
     return data.decode(_guess(data[:_SAMPLE]), "replace")
 
 
@@ -68,13 +79,25 @@ def _utf8(data: bytes) -> str | None:
     return text.replace("\x00", "")
 
 
-def _usable(stated: str | None) -> str | None:
-    """Hebrew of either name is read as cp1255: pages say the one and hold the other."""
-    try:
-        name = codecs.lookup(stated).name if stated else None
-    except LookupError:
+def codec_of(label: str | None) -> str | None:
+    """The codec that reads what has this name, as browsers understand it, else as Python does.
+
+    None where the name says nothing. Hebrew of either name is read as cp1255: pages say the one and
+    hold the other.
+    """
+    if not label:
         return None
-    return "cp1255" if name and name.startswith("iso8859-8") else name
+    try:
+        known = webencodings.lookup(label)
+        if known is None or known.name in _NO_TEXT:
+            name = codecs.lookup(label.strip()).name
+        else:
+            name = _WIDER.get(known.name, known.codec_info.name)
+        bytes(4).decode(name, "ignore")  # fails for what Python calls a codec and is no encoding
+    except (LookupError, ValueError):
+        return None
+    says_nothing = name == "ascii" or label.strip().lower() in _ASCII
+    return None if says_nothing else "cp1255" if name.startswith("iso8859-8") else name
 
 
 def _guess(sample: bytes) -> str:

@@ -49,16 +49,19 @@ def span(value: str | None) -> int:
     return min(max(int(value), 1), MAX_SPAN) if value is not None and stated else 1
 
 
-def grid(rows: Sequence[Sequence[Cell]]) -> Iterator[Row]:
+def grid(rows: Sequence[Sequence[Cell]], heads: int = 0) -> Iterator[Row]:
     """Rows with a value in each column. A cell over several rows says the same in each; one over
-    several columns names each of them in the first row and stands in the first of them below."""
+    several columns names each of them in the first rows, and stands in the first of them below.
+
+    `heads`: how many of the rows hold names, as the file states.
+    """
     pending: dict[int, tuple[int, str]] = {}
     for number, row in enumerate(rows):
         values: list[str] = []
         for cell in row:
             _put_pending(values, pending)
             for extra in range(min(cell.columns, MAX_SPAN)):
-                text = cell.text if extra == 0 or number == 0 else ""
+                text = cell.text if extra == 0 or number < max(heads, 1) else ""
                 if cell.rows > 1:
                     pending[len(values)] = (cell.rows - 1, text)
                 values.append(text)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from lxml import etree
 
@@ -106,7 +107,9 @@ class _Document:
                 for cell in row:
                     yield from self.blocks(cell, 0)
             return
-        yield from table_blocks(grid([list(self._cells(row)) for row in rows]), page)
+        heads = len(list(takewhile(_is_head, rows)))
+        cells = [list(self._cells(row)) for row in rows]
+        yield from table_blocks(grid(cells, heads), page, heads)
 
     def _cells(self, row: etree._Element) -> Iterator[Cell]:
         for cell in row:
@@ -119,6 +122,10 @@ class _Document:
             )
             for _ in range(repeated):
                 yield Cell(text, columns, rows)
+
+
+def _is_head(row: etree._Element) -> bool:
+    return local(row.getparent()) == "table-header-rows"
 
 
 def _rows(table: etree._Element) -> Iterator[etree._Element]:

@@ -6,6 +6,7 @@ Libraries for it give the text alone.
 import re
 from dataclasses import dataclass, field, replace
 
+from rayapp.documents.readers.decoding import codec_of
 from rayapp.documents.readers.found import Found, Order
 from rayapp.documents.readers.markup import Cell, grid
 from rayapp.documents.records import Block, text_block
@@ -41,6 +42,8 @@ _ALPHABETS = {
     161: "cp1253", 162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257",
     204: "cp1251", 222: "cp874", 238: "cp1250",
 }  # fmt: skip
+# The same by the word that a document begins with.
+_ALPHABETS_OF_OLD = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850"}
 _NO_OUTLINE = 9
 _HEADING = re.compile(r"heading (\d)$", re.I)
 # Groups within groups; a file with more is no letter.
@@ -56,8 +59,8 @@ class _Paragraph:
     in_table: bool = False
 
 
-# A paragraph and a table that are not at their end, by its cells and its rows.
-_Open = tuple[_Paragraph, list[Cell], list[list[Cell]]]
+# A paragraph and a table that are not at their end, by its cells, its rows and how many are heads.
+_Open = tuple[_Paragraph, list[Cell], list[list[Cell]], int]
 
 
 @dataclass(slots=True)
@@ -106,6 +109,7 @@ class _Rtf:
         self._paragraph = _Paragraph()
         self._cells: list[Cell] = []
         self._rows: list[list[Cell]] = []
+        self._heads = 0  # of the rows, those at the top that stand on each page of the table
 
     def run(self) -> None:
         for token in _TOKEN.finditer(self._data):
@@ -152,13 +156,13 @@ class _Rtf:
         """Its paragraphs come before the one that it hangs on."""
         group = self._groups[-1]
         group.aside = None
-        group.around = self._paragraph, self._cells, self._rows
-        self._paragraph, self._cells, self._rows = _Paragraph(), [], []
+        group.around = self._paragraph, self._cells, self._rows, self._heads
+        self._paragraph, self._cells, self._rows, self._heads = _Paragraph(), [], [], 0
 
     def _end_box(self, around: _Open) -> None:
         self._end_paragraph()
         self._end_table()
-        self._paragraph, self._cells, self._rows = around
+        self._paragraph, self._cells, self._rows, self._heads = around
 
     def _end_aside(self, name: str) -> None:
         """The words of a group that is no text: a style by its name, the title, the author."""
@@ -209,15 +213,15 @@ class _Rtf:
         if word == "uc":
             group.skip = number or 0
         elif word == "ansicpg":
-            self._encoding = _known(f"cp{number}", self._encoding)
+            self._encoding = codec_of(f"cp{number}") or self._encoding
         elif word == "deff":
             self._default_font = number or 0
         elif word == "deleted":
             group.deleted = number != 0
         elif word == "plain":
             group.encoding, group.deleted = None, False
-        elif word == "mac":
-            self._encoding = "mac_roman"
+        elif word in _ALPHABETS_OF_OLD:
+            self._encoding = _ALPHABETS_OF_OLD[word]
         elif word == "f" and group.aside != "fonttbl":
             group.encoding = self._fonts.get(number or 0)
 
@@ -226,6 +230,8 @@ class _Rtf:
             self._font = number or 0
         elif word == "fcharset" and number in _ALPHABETS:
             self._fonts[self._font] = _ALPHABETS[number]
+        elif word == "cpg" and (codec := codec_of(f"cp{number}")):
+            self._fonts[self._font] = codec
         elif word == "s":
             self._style = number
         elif word == "outlinelevel" and self._style is not None and (number or 0) < _NO_OUTLINE:
@@ -247,12 +253,18 @@ class _Rtf:
             paragraph.listed = True
         elif word == "intbl":
             paragraph.in_table = True
-        elif word in ("cell", "nestcell"):
-            self._cells.append(Cell("".join(paragraph.parts)))
-            paragraph.parts.clear()
+        else:
+            self._table_layout(word)
+
+    def _table_layout(self, word: str) -> None:
+        if word in ("cell", "nestcell"):
+            self._cells.append(Cell("".join(self._paragraph.parts)))
+            self._paragraph.parts.clear()
         elif word in ("row", "nestrow"):
             self._rows.append(self._cells)
             self._cells = []
+        elif word == "trhdr":  # programs write it before the cells of a row and after them
+            self._heads += self._heads == len(self._rows)
 
     def _unicode(self, number: int) -> None:
         number &= 0xFFFF
@@ -316,13 +328,5 @@ class _Rtf:
         if self._cells:
             self._rows.append(self._cells)
         if self._rows:
-            self.blocks += table_blocks(grid(self._rows), self.page)
-        self._rows, self._cells = [], []
-
-
-def _known(encoding: str, other: str) -> str:
-    try:
-        "".encode(encoding)
-    except LookupError:
-        return other
-    return encoding
+            self.blocks += table_blocks(grid(self._rows, self._heads), self.page, self._heads)
+        self._rows, self._cells, self._heads = [], [], 0

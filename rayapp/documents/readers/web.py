@@ -1,10 +1,8 @@
-"""What is HTML or becomes it: pages, e-books, Markdown, letters. Scripts are left out."""
+"""What is HTML or becomes it: pages, e-books, Markdown. Scripts are left out."""
 
-import email
-import email.policy
 import re
 from collections.abc import Iterator, Sequence
-from email.message import EmailMessage, MIMEPart
+from itertools import takewhile
 
 import yaml
 from lxml import etree
@@ -16,12 +14,12 @@ from rayapp.documents.readers.decoding import decode
 from rayapp.documents.readers.found import Found, Order
 from rayapp.documents.readers.markup import Cell, child, grid, local, span
 from rayapp.documents.readers.package import Package, path_from
-from rayapp.documents.readers.plain import paragraphs
 from rayapp.documents.records import Block, BlockKind, text_block
 from rayapp.documents.rules.kinds import Kind, broken, encrypted
 from rayapp.documents.rules.tables import table_blocks
 
-_STATED = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?\s*([\w:.-]+)", re.I)
+# The encoding that a page or a letter names.
+STATED = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?\s*([\w:.-]+)", re.I)
 _HEAD_BYTES = 4_096
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset({"ul", "ol", "menu", "dir"})
@@ -53,12 +51,7 @@ _PAGES_OF_BOOKS = ("application/xhtml+xml", "text/html", "application/xml")
 
 
 def read(data: bytes, order: Order) -> Found:
-    readers = {
-        Kind.HTML: _read_html,
-        Kind.MD: _read_markdown,
-        Kind.EPUB: _read_book,
-        Kind.EML: _read_letter,
-    }
+    readers = {Kind.HTML: _read_html, Kind.MD: _read_markdown, Kind.EPUB: _read_book}
     return readers[order.kind](data)
 
 
@@ -77,7 +70,7 @@ def _read_html(data: bytes) -> Found:
 
 
 def _decoded(data: bytes) -> str:
-    stated = _STATED.search(data[:_HEAD_BYTES])
+    stated = STATED.search(data[:_HEAD_BYTES])
     return decode(data, stated.group(1).decode("ascii") if stated else None)
 
 
@@ -93,6 +86,12 @@ def _parse(text: str) -> etree._Element | None:
     return root
 
 
+def page_blocks(text: str) -> Iterator[Block]:
+    """Of a page as text; none where there is nothing."""
+    root = _parse(text)
+    return html_blocks(root) if root is not None else iter(())
+
+
 def html_blocks(root: etree._Element) -> Iterator[Block]:
     """The text of a page by its headings, paragraphs, items, code and rows."""
     page = _Page()
@@ -106,7 +105,8 @@ def html_blocks(root: etree._Element) -> Iterator[Block]:
                 yield from page.flush()
                 for caption in element.iterchildren("caption"):
                     yield from html_blocks_within(caption)
-                yield from table_blocks(grid(rows))
+                heads = len(list(takewhile(_is_head, element.iter("tr"))))
+                yield from table_blocks(grid(rows, heads), heads=heads)
                 walk.skip_subtree()
             else:
                 yield from page.start(name)
@@ -180,6 +180,14 @@ def _table_rows(table: etree._Element) -> list[list[Cell]] | None:
     return rows if max(map(len, rows), default=0) > 1 else None
 
 
+def _is_head(row: etree._Element) -> bool:
+    """Whether it holds names alone, but for a corner without any."""
+    cells = [
+        cell for cell in row if local(cell) == "th" or "".join(map(str, cell.itertext())).strip()
+    ]
+    return local(row.getparent()) == "thead" or {local(cell) for cell in cells} == {"th"}
+
+
 def _cell(cell: etree._Element) -> Cell:
     text = " ".join(block.text for block in html_blocks_within(cell))
     return Cell(text, span(cell.get("colspan")), span(cell.get("rowspan")))
@@ -197,11 +205,10 @@ def _read_markdown(data: bytes) -> Found:
     front = _FRONT.match(text)
     told = _front_matter(front.group(1)) if front else None
     page = _markdown().render(text[front.end() if front and told is not None else 0 :])
-    root = _parse(f"<body>{page}</body>")
     title, author = (
         str(told[key]) if told and told.get(key) else None for key in ("title", "author")
     )
-    return Found(html_blocks(root) if root is not None else (), title, author)
+    return Found(page_blocks(f"<body>{page}</body>"), title, author)
 
 
 def _front_matter(text: str) -> dict[str, object] | None:
@@ -278,72 +285,4 @@ def _refuse_locked(package: Package, chapters: list[str]) -> None:
 def _chapters(package: Package, chapters: list[str]) -> Iterator[Block]:
     for part in chapters:
         if part in package:
-            root = _parse(_decoded(package.bytes_of(part)))
-            if root is not None:
-                yield from html_blocks(root)
-
-
-def _read_letter(data: bytes) -> Found:
-    letter = email.message_from_bytes(data, policy=email.policy.default)
-    assert isinstance(letter, EmailMessage)
-    subject, sender = _header(letter, "subject"), _header(letter, "from")
-    return Found(_letter_blocks(letter, subject), subject or None, sender or None)
-
-
-def _letter_blocks(letter: MIMEPart, subject: str, level: int = 1) -> Iterator[Block]:
-    yield Block(BlockKind.HEADING, subject, level)
-    told = [(name, _header(letter, name)) for name in ("From", "To", "Cc", "Date")]
-    yield Block(BlockKind.PARAGRAPH, "\n".join(f"{name}: {text}" for name, text in told if text))
-    yield from _part_blocks(letter, level)
-
-
-def _part_blocks(part: MIMEPart, level: int) -> Iterator[Block]:
-    """Of a part and those within it, in their order; letters within a letter are its sections."""
-    kind = part.get_content_type()
-    if kind == "message/rfc822":
-        yield from _attachment(part)
-        if str(part.get("content-transfer-encoding", "")).strip().lower() == "base64":
-            return  # the parser leaves its letters as they are
-        for inner in part.iter_parts():
-            yield from _letter_blocks(inner, _header(inner, "subject"), level + 1)
-    elif kind == "multipart/alternative" and part.is_multipart():
-        bodies = (part.get_body((kind,)) for kind in ("plain", "html"))
-        texts = (list(_text_blocks(body)) for body in bodies if body is not None)
-        yield from next((text for text in texts if any(b.text.strip() for b in text)), ())
-        for inner in part.walk():
-            yield from _attachment(inner) if inner.is_attachment() else ()
-    elif part.is_multipart():
-        for inner in part.iter_parts():
-            yield from _part_blocks(inner, level)
-    elif part.is_attachment() or not _is_text(kind):
-        yield from _attachment(part)
-    else:
-        yield from _text_blocks(part)
-
-
-def _is_text(kind: str) -> bool:
-    """One of parts that names no border between them is a text itself."""
-    return kind in ("text/plain", "text/html") or kind.startswith("multipart/")
-
-
-def _text_blocks(part: MIMEPart) -> Iterator[Block]:
-    content = part.get_payload(decode=True)
-    text = decode(content if isinstance(content, bytes) else b"", part.get_content_charset())
-    if part.get_content_subtype() == "html":
-        root = _parse(text)
-        yield from html_blocks(root) if root is not None else ()
-    else:
-        yield from paragraphs(text.replace("\r\n", "\n"))
-
-
-def _attachment(part: MIMEPart) -> Iterator[Block]:
-    if name := part.get_filename():
-        yield Block(BlockKind.PARAGRAPH, f"Attachment: {name}")
-
-
-def _header(letter: MIMEPart, name: str) -> str:
-    try:
-        return str(letter.get(name) or "")
-    except (LookupError, AttributeError, ValueError):  # what the parser of addresses cannot read
-        raw = (str(text) for key, text in letter.raw_items() if key.lower() == name.lower())
-        return next(raw, "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            yield from page_blocks(_decoded(package.bytes_of(part)))

@@ -6,6 +6,7 @@ notes and tracked insertions.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from lxml import etree
 
@@ -209,7 +210,8 @@ class _Document:
 
     def _table(self, table: etree._Element) -> Iterator[Block]:
         start = self.page
-        cells = [list(_parts(row, "tc")) for row in _parts(table, "tr")]
+        rows = list(_parts(table, "tr"))
+        cells = [list(_parts(row, "tc")) for row in rows]
         if max((len(row) for row in cells), default=0) < 2:  # a frame around text
             for row in cells:
                 for cell in row:
@@ -217,7 +219,8 @@ class _Document:
             return
         said: dict[int, str] = {}
         values = [self._row(row, said) for row in cells]
-        yield from table_blocks(grid(values), start if self.rendered else None)
+        heads = len(list(takewhile(_is_head, rows)))
+        yield from table_blocks(grid(values, heads), start if self.rendered else None, heads)
 
     def _row(self, cells: list[etree._Element], said: dict[int, str]) -> list[Cell]:
         """`said`: what the cells above say, for those that go on below them."""
@@ -235,6 +238,12 @@ class _Document:
             found.append(Cell(text, columns))
             at += columns
         return found
+
+
+def _is_head(row: etree._Element) -> bool:
+    """Whether it stands at the top of each page that the table goes on to."""
+    mark = child(child(row, "trPr"), "tblHeader")
+    return mark is not None and attribute(mark, "val") not in ("0", "false", "off")
 
 
 def _parts(of: etree._Element, name: str) -> Iterator[etree._Element]:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -74,7 +74,7 @@ class LeftOut:
 
 
 Found = ForeignMemory | ForeignConversation | LeftOut
-NO_WORDS = "without words"
+NO_WORDS, OTHER_FORM = "without words", "another form of it is shown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +207,11 @@ def rows_of(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
+def texts_of(value: Any) -> list[str]:
+    """The strings of a list; whatever else it is has none."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
 def text_of(value: Any) -> str:
     """Words that may be stored; empty when there are none."""
     if not isinstance(value, str):
@@ -281,6 +286,15 @@ class ForeignMessage:
     text: str
     at: datetime | None = None
     model: str | None = None
+
+
+def path_to(last: str | None, parents: Mapping[str, str]) -> list[str]:
+    """The names from the first to the last along their links; of a circle each once."""
+    path: dict[str, None] = {}
+    while last is not None and last not in path:
+        path[last] = None
+        last = parents.get(last)
+    return list(path)[::-1]
 
 
 def turns_of(messages: Iterable[ForeignMessage]) -> tuple[ForeignTurn, ...]:

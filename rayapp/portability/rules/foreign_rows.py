@@ -1,9 +1,10 @@
 """What comes from elsewhere as the rows of an archive, so that it is imported as one. Pure."""
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import asdict, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from rayapp.assistant.conversations.rules import EXCHANGE_TAG, Turn, exchange_id, stored_text
@@ -38,6 +39,8 @@ SESSIONS, TURNS = "sessions", "turns"
 CONVERSATIONS = "conversations"
 LONG = "longer than is stored: its beginning is kept"
 TWICE = "said twice in the file"
+# Between turns of which nobody says when they were said: the least that MongoDB tells apart.
+APART = timedelta(milliseconds=1)
 
 
 ITEM_FIELDS = tuple(one.name for one in fields(MemoryItem) if one.name not in ("user_id", "index"))
@@ -148,9 +151,9 @@ class ForeignRows:
 
     def _conversation(self, found: ForeignConversation) -> Iterator[tuple[str, Row]]:
         name = f"{self._origin.value}-{found.key}"
-        begun, last, turns = min(found.at or self._now, self._now), None, 0
-        for number, turn in enumerate(found.turns):
-            at = min(max(turn.at or last or begun, begun), self._now)
+        times = times_of([turn.at for turn in found.turns], found.at, self._now)
+        begun, last, turns = min(found.at or times[0], times[0]), None, 0
+        for number, (turn, at) in enumerate(zip(found.turns, times, strict=True)):
             item = self._item(self._turn_memory(name, turn), at, None, number)
             if item is None:
                 continue
@@ -212,6 +215,44 @@ class ForeignRows:
         del row["user_id"]
         words = list(turn_terms(turn.question, turn.answer))
         return row | {"point_id": point_id_of(self._user_id, memory), "words": words}
+
+
+def times_of(
+    stated: Sequence[datetime | None], begun: datetime | None, now: datetime
+) -> list[datetime]:
+    """When each turn was said, one after the other: turns are shown by their times.
+
+    A time is believed where it lies in one order with the most others; what has none or another
+    was said right after the turn before it.
+    """
+    believed = _in_order([at if at and at <= now else None for at in stated])
+    times: list[datetime] = []
+    last = min(filter(None, (begun, *believed, now))) - APART
+    for at in believed:
+        last = max(at or last, last + APART)
+        times.append(last)
+    late = now
+    for place in reversed(range(len(times))):
+        times[place] = min(times[place], late)
+        late = times[place] - APART
+    return times
+
+
+def _in_order(times: Sequence[datetime | None]) -> list[datetime | None]:
+    """The most that do not go back, each at its place."""
+    ends: list[tuple[datetime, int]] = []  # of the best runs, by their length
+    before: dict[int, int | None] = {}
+    for place, at in enumerate(times):
+        if at is not None:
+            length = bisect_right(ends, at, key=lambda end: end[0])
+            before[place] = ends[length - 1][1] if length else None
+            ends[length : length + 1] = [(at, place)]
+    kept: set[int] = set()
+    last = ends[-1][1] if ends else None
+    while last is not None:
+        kept.add(last)
+        last = before[last]
+    return [at if place in kept else None for place, at in enumerate(times)]
 
 
 def item_row(item: MemoryItem) -> Row:

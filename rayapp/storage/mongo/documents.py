@@ -126,6 +126,7 @@ class MongoBookStore:
         where |= {"language": query.language} if query.language is not None else {}
         where |= {"title": {"$in": list(query.titles)}} if query.titles is not None else {}
         where |= _seen_by(query.attached_to) if query.books else {"attached_to": query.attached_to}
+        where |= {} if query.failed else {"state": {"$ne": BookState.FAILED.value}}
         found = await listed(
             self._rows, where, _book, sort=NEWEST, skip=query.offset, limit=query.limit
         )

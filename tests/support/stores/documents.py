@@ -77,6 +77,7 @@ class InMemoryBookStore:
             and query.language in (None, book.language)
             and (query.titles is None or book.title in query.titles)
             and book.attached_to in ((None, query.attached_to)[not query.books :])
+            and (query.failed or book.state is not BookState.FAILED)
         ]
         found.sort(key=lambda book: (book.uploaded_at, book.book_id), reverse=True)
         return found[query.offset :][: max(0, query.limit)], len(found)

@@ -11,12 +11,14 @@ from starlette.formparsers import MultiPartParser
 from rayapp.api.hebrew_errors import SENTENCES
 from rayapp.api.routes.books import FORM_PIECE_BYTES
 from rayapp.core.errors import InvalidInput
+from rayapp.documents.reading import read_document
+from rayapp.documents.rules import kinds
 from rayapp.documents.rules.library import book_id_of, sha256_of
 from rayapp.memory.scope import ReadScope
 from tests.support.example_world import GARDEN, WAITING, add_books, garden
 from tests.support.harness import Harness
 
-BOOKS, UPLOAD = "/api/memory/books", "/api/book-upload"
+BOOKS, UPLOAD, DOCUMENTS = "/api/memory/books", "/api/book-upload", "/api/documents"
 BOOK_ID, WAITS = book_id_of(sha256_of(GARDEN.encode())), book_id_of(sha256_of(WAITING))
 
 
@@ -183,6 +185,59 @@ async def test_why_a_document_failed_is_said_in_the_language_of_the_reader(
     hebrew, english = SENTENCES["document_broken"], "The file is broken; save it again."
     wanted = hebrew if language == "he" else english
     assert data["error"] == data["processingMessage"] == data["message"] == wanted
+
+
+BROKEN: dict[str, Any] = {"name": "a.pdf", "data": b"%PDF-1.7\nbroken"}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("language", ["en", "he"])
+async def test_a_broken_file_says_so_wherever_it_is_shown(
+    world: Harness, api: httpx.AsyncClient, language: str
+) -> None:
+    book = (await send(api, **BROKEN)).json()["book_id"]
+    await world.reading(read_document).run_once()
+    headers = {"Accept-Language": language}
+    (row,) = (await api.get(BOOKS, headers=headers)).json()["books"]
+    detail = (await api.get(f"{BOOKS}/{book}", headers=headers)).json()["book"]
+    (shown,) = (await api.get(DOCUMENTS, headers=headers)).json()["documents"]
+    opened = (await api.get(f"{DOCUMENTS}/{book}", headers=headers)).json()
+    text = (await api.get(f"{UPLOAD}/ws/progress/{book}", headers=headers)).text
+    (event,) = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+    for one in (shown, opened):
+        one |= {f"error_{name.lower()}": one.pop(f"error{name}") for name in ("Code", "En", "He")}
+    for one in (row, detail, shown, opened, event):
+        assert (one["status"], one["error_code"]) == ("failed", "document_broken")
+        assert "broken; open it" in one["error_en"]
+        assert one["error_he"] == SENTENCES["document_broken"]
+        assert one["error"] == one[f"error_{language}"]
+    for one in (row, detail, event):
+        assert one["processingMessage"] == one["error"]
+
+
+async def test_a_list_can_leave_out_what_failed(
+    world: Harness, api: httpx.AsyncClient, books: None
+) -> None:
+    async def broken(*_: Any) -> Any:
+        raise InvalidInput("The file is broken; save it again.", code="document_broken")
+
+    await send(api, b"bad", name="bad.txt", title="Bad")
+    for _ in range(3):
+        await world.reading(broken).run_once()
+    for path, rows in ((BOOKS, "books"), (DOCUMENTS, "documents")):
+        all_of_them = (await api.get(path)).json()
+        left = (await api.get(path, params={"failed": "false"})).json()
+        assert {one["status"] for one in all_of_them[rows]} >= {"failed", "completed"}
+        assert "failed" not in {one["status"] for one in left[rows]}
+        assert left["total"] == len(left[rows]) < all_of_them["total"] == len(all_of_them[rows])
+        assert all(one["error"] is None for one in left[rows])
+
+
+def test_all_that_a_document_fails_by_has_its_sentence() -> None:
+    """In Hebrew with what to do, as the English ones have it."""
+    codes = (kinds.WRONG_TYPE, kinds.BROKEN, kinds.ENCRYPTED, kinds.EMPTY, kinds.TOO_SLOW)
+    for code in (*codes, kinds.MEMORY, "document_failed", "upload_gone", "too_large"):
+        assert "יש ל" in SENTENCES[code]
 
 
 async def test_a_file_that_says_the_same_is_asked_by_its_own_id(

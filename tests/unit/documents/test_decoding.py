@@ -2,7 +2,10 @@
 
 import pytest
 
+from rayapp.documents.readers import rtf, web
 from rayapp.documents.readers.decoding import decode
+from rayapp.documents.readers.found import Order
+from rayapp.documents.rules.kinds import Kind
 
 
 @pytest.mark.parametrize(
@@ -58,3 +61,38 @@ def test_what_a_file_states_is_believed_where_it_fits() -> None:
 
 def test_nothing_fails() -> None:
     assert decode(bytes(range(256)))
+
+
+@pytest.mark.parametrize("label", ["iso-8859-8-i", "ISO-8859-8-E", "logical", "x-cp1255", "cp1255"])
+def test_a_page_is_read_by_the_label_in_its_head(label: str) -> None:
+    page = f'<html><head><meta http-equiv=Content-Type content="text/html; charset={label}"></head>'
+    data = f"{page}<body><p>א × ב ÷</p></body></html>".encode("cp1255")
+    blocks = web.read(data, Order(Kind.HTML, max_pages=9)).blocks
+    assert [block.text for block in blocks] == ["א × ב ÷"]
+
+
+@pytest.mark.parametrize(
+    ("head", "codec"),
+    [
+        (r"\ansi\ansicpg1255", "cp1255"),
+        (r"\ansi\ansicpg862", "cp862"),
+        (r"\ansi\ansicpg1252\deff0{\fonttbl{\f0\fnil\fcharset0\cpg1255 Arial;}}", "cp1255"),
+        (r"\ansi\ansicpg1252\deff0{\fonttbl{\f0\fnil\fcharset177 Arial;}}", "cp1255"),
+    ],
+)
+def test_the_pages_of_codes_that_rtf_names(head: str, codec: str) -> None:
+    said = "".join(rf"\'{byte:02x}" for byte in "שלום".encode(codec))
+    found = rtf.read(rf"{{\rtf1{head}\pard {said}\par}}".encode(), Order(Kind.RTF, max_pages=9))
+    assert [block.text for block in found.blocks] == ["שלום"]
+
+
+@pytest.mark.parametrize(("word", "byte"), [("pc", "82"), ("pca", "82"), ("mac", "8e")])
+def test_the_alphabets_of_old_machines_that_rtf_names(word: str, byte: str) -> None:
+    data = rf"{{\rtf1\{word}\pard caf\'{byte}\par}}".encode()
+    found = rtf.read(data, Order(Kind.RTF, max_pages=9))
+    assert [block.text for block in found.blocks] == ["café"]
+
+
+def test_one_byte_that_is_no_letter_makes_no_other_encoding_of_what_is_stated() -> None:
+    greek = "καλημέρα σας, " * 30
+    assert decode(greek.encode("cp1253") + b"\xd2", "windows-1253") == greek + "\ufffd"

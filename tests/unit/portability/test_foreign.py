@@ -6,7 +6,7 @@ import json
 import sqlite3
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,84 @@ def test_chatgpt_in_parts_and_without_a_last_message() -> None:
     parts = {f"conversations-00{n}.json": json.dumps(data) for n in range(2)}
     found = conversations(read("chatgpt", made.zipped(parts)))
     assert [len(one.turns) for one in found] == [2, 2]
+
+
+def gpt_chain(times: Sequence[float | None], names: str = "zyxwvut") -> list[dict[str, Any]]:
+    """A question and its answer for each time, under names in which no order is."""
+    nodes: list[dict[str, Any]] = []
+    for number, (time, name) in enumerate(zip(times, names, strict=False), 1):
+        parent = nodes[-1]["id"] if nodes else "root"
+        nodes.append(made.gpt_node(name, parent, "user", [f"question {number}"], create_time=time))
+        said = [f"answer {number}"]
+        nodes.append(made.gpt_node(f"a-{name}", name, "assistant", said, create_time=time))
+    return nodes
+
+
+@pytest.mark.parametrize("current", [{}, {"current_node": None}])
+@pytest.mark.parametrize("links", ["both", "children", "parent"])
+def test_chatgpt_is_read_by_its_links_whatever_the_times_say(
+    links: str, current: dict[str, Any]
+) -> None:
+    nodes = gpt_chain([5e8, 5e8, 4e8, None])
+    data = made.gpt_conversation(nodes, **current)
+    data["mapping"] = dict(sorted(data["mapping"].items()))
+    for node in data["mapping"].values():
+        if links == "children":
+            node["parent"] = None
+        elif links == "parent":
+            node["children"] = []
+    (one,) = conversations(read("chatgpt", made.chatgpt(data)))
+    assert [turn.question for turn in one.turns] == [f"question {n}" for n in range(1, 5)]
+    assert [turn.answer for turn in one.turns] == [f"answer {n}" for n in range(1, 5)]
+
+
+def test_of_two_forms_of_one_time_the_later_is_shown_where_none_is_named() -> None:
+    nodes = [
+        made.gpt_node("u", "root", "user", ["Where?"]),
+        made.gpt_node("b", "u", "assistant", ["There."]),
+        made.gpt_node("a", "u", "assistant", ["Here."]),
+    ]
+    data = made.chatgpt(made.gpt_conversation(nodes, current_node=None))
+    (one,) = conversations(read("chatgpt", data))
+    assert [turn.answer for turn in one.turns] == ["Here."]
+
+
+NO_PARENT = "00000000-0000-4000-8000-000000000000"
+
+
+def claude_forms(**more: Any) -> bytes:
+    """A question that was asked in two ways, each with its answer, in no order."""
+    said = [
+        ("a-2", "assistant", "In the boat.", "h-2"),
+        ("h-2", "human", "And the oars?", "a-1b"),
+        ("a-1", "assistant", "Nowhere.", "h-1"),
+        ("h-1", "human", "Where is the key?", NO_PARENT),
+        ("a-1b", "assistant", "Under the pot.", "h-1b"),
+        ("h-1b", "human", "Where is the spare key?", NO_PARENT),
+    ]
+    messages = [
+        made.claude_message(name, sender, text, parent_message_uuid=parent, created_at="2025-02-03")
+        for name, sender, text, parent in said
+    ]
+    return made.claude([{"uuid": "c", "name": "", "chat_messages": messages} | more])
+
+
+def test_claude_is_read_by_its_links_where_it_has_them() -> None:
+    found = read("claude", claude_forms(current_leaf_message_uuid="a-2"))
+    (one,) = conversations(found)
+    assert [(turn.question, turn.answer) for turn in one.turns] == [
+        ("Where is the spare key?", "Under the pot."), ("And the oars?", "In the boat."),
+    ]  # fmt: skip
+    assert left_out(found)["message"] == 2
+
+
+def test_claude_is_read_as_it_stands_where_its_links_lead_nowhere() -> None:
+    messages = [
+        made.claude_message("h-1", "human", "Where?", parent_message_uuid="gone"),
+        made.claude_message("a-1", "assistant", "Here.", parent_message_uuid="gone too"),
+    ]
+    (one,) = conversations(read("claude", made.claude([{"chat_messages": messages}])))
+    assert [(turn.question, turn.answer) for turn in one.turns] == [("Where?", "Here.")]
 
 
 def test_chatgpt_in_a_circle_ends() -> None:
@@ -434,6 +512,38 @@ async def test_words_that_are_too_long_keep_their_beginning(world: ArchiveWorld)
     done = await take(world, "chatgpt", made.chatgpt(made.gpt_conversation(nodes)))
     assert done.left_out == {("turn", "longer than is stored: its beginning is kept"): 1}
     assert done.report.counts["memory_items"].added == 1
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [1.7e9, 1.7e9, 1.7e9, 1.7e9],
+        [1.7e9, 1.7e9 - 50, 1.7e9 + 9, 1.7e9 + 9],
+        [1.7e9, 4e9, 1.7e9 + 60, 1.7e9 + 70],
+        [4e9, 4e9, 4e9, 4e9],
+        [None, None, None, None],
+        [1.7e9, None, 1.7e9, 1.6e9],
+        [-1.0, 0.0, 1.7e9, 1.7e9],
+    ],
+)
+async def test_turns_are_shown_in_the_order_in_which_they_were_said(
+    world: ArchiveWorld, times: list[float | None]
+) -> None:
+    """Whatever their times say: people read them, and prompts are made of them, by their times."""
+    await take(world, "chatgpt", made.chatgpt(made.gpt_conversation(gpt_chain(times))))
+    turns = await world.stores.conversations.turns(world.reads, "chatgpt-c-gpt-1", limit=9)
+    assert [turn.question for turn in turns] == [f"question {n}" for n in (4, 3, 2, 1)]
+    at = sorted(turn.at for turn in turns)
+    assert len(set(at)) == 4
+    assert at[-1] <= world.container.runtime.clock.now()
+
+
+async def test_the_times_of_other_turns_are_kept_beside_an_odd_one(world: ArchiveWorld) -> None:
+    times = [1.7e9, 1.75e9, 1.7e9 + 60, 1.7e9 + 120]
+    await take(world, "chatgpt", made.chatgpt(made.gpt_conversation(gpt_chain(times))))
+    turns = await world.stores.conversations.turns(world.reads, "chatgpt-c-gpt-1", limit=9)
+    seconds = sorted(turn.at.timestamp() for turn in turns)
+    assert seconds == pytest.approx([1.7e9, 1.7e9, 1.7e9 + 60, 1.7e9 + 120], abs=0.01)
 
 
 async def test_the_same_turn_in_two_conversations_is_one_memory(world: ArchiveWorld) -> None:

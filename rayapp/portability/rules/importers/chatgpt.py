@@ -6,6 +6,7 @@ from typing import Any
 
 from rayapp.portability.rules.archive import BadArchive
 from rayapp.portability.rules.foreign import (
+    OTHER_FORM,
     Files,
     ForeignMessage,
     Found,
@@ -13,7 +14,9 @@ from rayapp.portability.rules.foreign import (
     Role,
     conversation,
     key_of,
+    path_to,
     text_of,
+    texts_of,
     time_of,
 )
 
@@ -53,7 +56,7 @@ def _conversation(row: Any) -> Iterator[Found]:
         messages += [found] if found else []
     others = sum(_is_said(node) for node in mapping.values()) - sum(map(_is_said, path))
     if others > 0:
-        yield LeftOut(what="message", why="another form of it is shown", count=others)
+        yield LeftOut(what="message", why=OTHER_FORM, count=others)
     if images:
         yield LeftOut(what="image", why="memories are words", count=images)
     name = row.get("conversation_id") or row.get("id")
@@ -61,32 +64,30 @@ def _conversation(row: Any) -> Iterator[Found]:
 
 
 def _path(mapping: Mapping[str, Any], last: Any) -> list[Any]:
-    """The nodes from the first message to the one that was shown last."""
-    nodes: list[Any] = []
-    seen: set[str] = set()
-    at = last if isinstance(last, str) and last in mapping else _newest_leaf(mapping)
-    while isinstance(at, str) and at in mapping and at not in seen:
-        seen.add(at)
-        node = mapping[at]
-        nodes.append(node)
-        at = node.get("parent") if isinstance(node, dict) else None
-    return nodes[::-1]
-
-
-def _newest_leaf(mapping: Mapping[str, Any]) -> str | None:
-    """Of an export that does not say which message was shown last."""
-    leaves = {
-        name: node
-        for name, node in mapping.items()
-        if isinstance(node, dict) and not node.get("children")
+    """The nodes from the first message to the one that was shown last, by their links alone."""
+    nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
+    parents = {
+        child: name for name, node in nodes.items() for child in texts_of(node.get("children"))
     }
+    for name, node in nodes.items():
+        if isinstance(parent := node.get("parent"), str):
+            parents[name] = parent
+    shown = last if isinstance(last, str) and last in nodes else _newest_leaf(nodes, parents)
+    return [nodes[name] for name in path_to(shown, parents) if name in nodes]
+
+
+def _newest_leaf(nodes: Mapping[str, Any], parents: Mapping[str, str]) -> str | None:
+    """Of an export that does not say which message was shown last: of two of one time, the form
+    that was made later."""
+    inner = set(parents.values())
+    leaves = [name for name in nodes if name not in inner]
 
     def at(name: str) -> float:
-        message = leaves[name].get("message")
+        message = nodes[name].get("message")
         found = time_of(message.get("create_time")) if isinstance(message, dict) else None
         return found.timestamp() if found else 0.0
 
-    return max(leaves, key=at, default=None)
+    return max(reversed(leaves), key=at, default=None)
 
 
 def _is_said(node: Any) -> bool:

@@ -11,6 +11,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.portability.rules.archive import BadArchive
 from rayapp.portability.rules.foreign import (
     NO_WORDS,
+    OTHER_FORM,
     Files,
     ForeignMemory,
     ForeignMessage,
@@ -20,11 +21,14 @@ from rayapp.portability.rules.foreign import (
     conversation,
     digest,
     key_of,
+    path_to,
     rows_of,
     text_of,
     time_of,
 )
 
+# The parent of a first message.
+NO_PARENT = "00000000-0000-4000-8000-000000000000"
 ROLES: Mapping[str, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
 # A memory file is prose in paragraphs, under headings; each paragraph is a fact of its own.
 _PARAGRAPHS = re.compile(r"\n\s*\n")
@@ -58,12 +62,40 @@ def _conversation(row: Any) -> Iterator[Found]:
     if not isinstance(messages, list):
         yield LeftOut(what="conversation", why="no messages can be read in it")
         return
-    found = [_message(one) for one in rows_of(messages)]
-    files = sum(_files(one) for one in rows_of(messages))
+    rows = rows_of(messages)
+    shown = _shown(rows, row.get("current_leaf_message_uuid"))
+    found = [_message(one) for one in shown]
+    others = sum(_message(one) is not None for one in rows) - sum(map(bool, found))
+    if others:
+        yield LeftOut(what="message", why=OTHER_FORM, count=others)
+    files = sum(_files(one) for one in shown)
     if files:
         yield LeftOut(what="file", why="the export holds its name only", count=files)
     at = time_of(row.get("created_at"))
     yield conversation(row.get("uuid"), row.get("name"), at, [one for one in found if one])
+
+
+def _shown(rows: list[dict[str, Any]], last: Any) -> list[dict[str, Any]]:
+    """Along the links between messages to the one that was shown last; as they stand in a file
+    without links, or whose links lead out of it."""
+    named = {one["uuid"]: one for one in rows if isinstance(one.get("uuid"), str)}
+    links = {name: one.get("parent_message_uuid") for name, one in named.items()}
+    parents = {
+        name: parent
+        for name, parent in links.items()
+        if isinstance(parent, str) and parent in named
+    }
+    begins = [parent for parent in links.values() if parent not in named]
+    linked = len(begins) == 1 or set(begins) == {NO_PARENT}
+    inner = set(parents.values())
+    leaf = (
+        last
+        if last in named
+        else next((name for name in reversed(named) if name not in inner), None)
+    )
+    if len(named) < len(rows) or not linked or leaf is None:
+        return rows
+    return [named[name] for name in path_to(leaf, parents)]
 
 
 def _message(row: dict[str, Any]) -> ForeignMessage | None:
