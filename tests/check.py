@@ -24,11 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-<<<<<<< HEAD
-from tests.interpreters import Interpreter, find_interpreters, missing_versions
-=======
 from tests.contract import missing_wheel
->>>>>>> fb33fdca (A bundled encoder: multilingual-e5-small in 26 MB, two vectors of a text from one pass, off by default)
+from tests.interpreters import Interpreter, find_interpreters, missing_versions
 from tests.local_models import missing_packages
 from tests.support.examples import QUICK
 

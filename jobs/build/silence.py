@@ -98,7 +98,13 @@ class Bench:
 
     def ask(self, view: UserView, text: str, gold: Sequence[str]) -> tuple[dict[str, float], float]:
         """Signals, and the share of the evidence among the best hits."""
-        plan = plan_query(text, limit=None, sort_by=None, expansions=self._texts.expansions)
+        plan = plan_query(
+            text,
+            limit=None,
+            sort_by=None,
+            expansions=self._texts.expansions,
+            latest=self._texts.latest,
+        )
         own, weight = self._texts.analyser.query(text), self._recipe.expansion_weight
         query = self._texts.analyser.query(text, plan.expansions, expansion_weight=weight)
         found = view.candidates(
