@@ -29,7 +29,7 @@ from rayapp.api.json_answer import model_answer
 from rayapp.api.middleware import with_body
 from rayapp.api.responses import ERROR_SCHEMA, JSON
 from rayapp.api.route import CurrentCall, router, unread_body
-from rayapp.api.routes.books import MAX_TEXT_CHARS
+from rayapp.api.routes.books import MAX_TEXT_CHARS, describe_library_failure
 from rayapp.api.routes.memories import check_query
 from rayapp.api.routes.system import package_version
 from rayapp.api.routes.tools import hints, offered, tool_call
@@ -253,7 +253,7 @@ async def _read_resource(
     books = call.services.books
     if uri == BOOKS_URI:
         found, _ = await books.page(call.reads, BookQuery(limit=MAX_PAGE))
-        rows = [DocumentView.of(book).model_dump(mode="json") for book in found]
+        rows = [DocumentView.of(book, **describe_library_failure(book)).model_dump(mode="json") for book in found]
         text, kind = to_json(rows).decode(), JSON
     else:
         try:

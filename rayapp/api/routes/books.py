@@ -94,7 +94,7 @@ async def listed(call: CurrentCall, query: InQuery[wire.BooksQuery]) -> wire.Boo
     )
     counts = await asyncio.gather(*(books.indexed(book) for book in found))
     rows = [
-        wire.BookView.from_book(book, indexed, **_why(book))
+        wire.BookView.from_book(book, indexed, **describe_failure(book))
         for book, indexed in zip(found, counts, strict=True)
     ]
     return wire.BooksAnswer(books=tuple(rows), total=total)
@@ -156,7 +156,7 @@ async def one(call: CurrentCall, book_id: BookId, query: InQuery[wire.SeenFrom])
     indexed = await call.services.books.indexed(book)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
     return wire.BookAnswer(
-        book=wire.BookDetail.of_book(book, indexed, parsedMarkdown=text, **_why(book))
+        book=wire.BookDetail.of_book(book, indexed, parsedMarkdown=text, **describe_failure(book))
     )
 
 
@@ -278,7 +278,7 @@ async def library(call: CurrentCall, query: InQuery[wire.DocumentsQuery]) -> wir
     )
     found, total = await call.services.books.page(call.reads, asked)
     more = query.offset + len(found) < total
-    shown = tuple(wire.DocumentView.of(book, **_why_in_library(book)) for book in found)
+    shown = tuple(wire.DocumentView.of(book, **describe_library_failure(book)) for book in found)
     return wire.DocumentsAnswer(documents=shown, total=total, hasMore=more)
 
 
@@ -300,7 +300,7 @@ async def opened(
     """As the first client shows one; `GET /api/memory/books/{book_id}` says more."""
     book = await call.services.books.seen(call.reads, document_id, query.conversation_id)
     text = await call.services.books.text(call.reads, book, MAX_TEXT_CHARS)
-    return wire.DocumentDetail.of(book, parsedMarkdown=text, **_why_in_library(book))
+    return wire.DocumentDetail.of(book, parsedMarkdown=text, **describe_library_failure(book))
 
 
 async def _upload(call: Call) -> Response:
@@ -369,7 +369,7 @@ async def form_of(call: Call, kind: type[BodyT]) -> AsyncIterator[tuple[IO[bytes
         await form.close()
 
 
-def _why(book: Book) -> dict[str, str | None]:
+def describe_failure(book: Book) -> dict[str, str | None]:
     """Why it failed and what to do: in the language of who asks, and in both."""
     english, hebrew = book.error, None
     if english is not None:
@@ -378,8 +378,8 @@ def _why(book: Book) -> dict[str, str | None]:
     return {"error": told, "error_en": english, "error_he": hebrew}
 
 
-def _why_in_library(book: Book) -> dict[str, str | None]:
-    why = _why(book)
+def describe_library_failure(book: Book) -> dict[str, str | None]:
+    why = describe_failure(book)
     return {"error": why["error"], "errorEn": why["error_en"], "errorHe": why["error_he"]}
 
 
@@ -388,7 +388,7 @@ async def _followed(call: Call, book: Book, rounds: int) -> AsyncIterator[bytes]
     last = b""
     books = call.services.books
     for look in range(rounds + 1):
-        event = wire.BookProgress.from_book(book, await books.indexed(book), **_why(book))
+        event = wire.BookProgress.from_book(book, await books.indexed(book), **describe_failure(book))
         said = event.model_dump_json().encode()
         if look == rounds and book.state in OPEN:
             yield sse_event("unfinished", str(look), said)

@@ -64,5 +64,5 @@ def test_what_is_built_from_a_value_is_read_from_json_by_its_own_name() -> None:
         if isinstance(path, AliasPath) and path.path[0] in one.model_fields
     }
     same = {"MemoryView.content", "GhostView.memoryId", "KgConceptView.concept"}
-    same |= {"BankView.id", "BankStoreAnswer.id", "SourceView.category"}
+    same |= {"BankView.id", "BankStoreAnswer.id", "SourceView.category", "WholeSourceView.category"}
     assert found == same

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from jobs.build.bilingual import FORMAT, LANGS, NAME, ORIGIN
+from jobs.build.encoder import NAME as ENCODER
 from rayapp.inference.backends.static_model import BUNDLED
 
 MODELS = sorted(path.parent.name for path in BUNDLED.glob("*/metadata.json"))
-# Of a bundled embedder in bytes, with everything that belongs to it: what was asked of it.
-MAX_BYTES = 20_000_000
+# Of a bundled model in bytes, with everything that belongs to it: what was asked of it.
+MAX_BYTES = {ENCODER: 36_000_000}
+MAX_EMBEDDER_BYTES = 20_000_000
 LEGAL = {"LICENSE", "NOTICE"}
 
 
@@ -21,8 +23,8 @@ def metadata_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_both_models_are_in_the_package() -> None:
-    assert set(MODELS) == {NAME, "potion-base-8m-int8"}
+def test_the_models_are_in_the_package() -> None:
+    assert set(MODELS) == {NAME, "potion-base-8m-int8", ENCODER}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -46,7 +48,8 @@ def test_every_file_has_the_hash_of_its_metadata(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_stays_small_and_names_its_sources(name: str) -> None:
     folder = BUNDLED / name
-    assert sum(path.stat().st_size for path in folder.iterdir()) <= MAX_BYTES
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    assert size <= MAX_BYTES.get(name, MAX_EMBEDDER_BYTES)
     for file in LEGAL:
         assert (folder / file).read_text(encoding="utf-8").strip()
 
