@@ -30,7 +30,7 @@ from rayapp.memory.rules.instructions import instruction_of
 from rayapp.memory.rules.revision import touch
 from rayapp.memory.tiers import GARBAGE_SCORE, TIER_POLICY, Tier, expiry_in
 from rayapp.text.language import detect_language
-from rayapp.text.normalize import content_hash, find_forbidden, shows_nothing
+from rayapp.text.normalize import content_hash, find_forbidden, label_form, shows_nothing
 
 DEFAULT_IMPORTANCE = 0.5
 DEFAULT_CONFIDENCE = 0.8
@@ -135,7 +135,8 @@ def check_labels(labels: tuple[str, ...], noun: str) -> None:
     if len(labels) > MAX_TAGS:
         raise InvalidInput(f"At most {MAX_TAGS} of {noun} are stored.", code=f"too_many_{noun}")
     for one in labels:
-        if shows_nothing(one) or len(one) > MAX_LABEL_CHARS or find_forbidden(one):
+        kept = label_form(one)
+        if shows_nothing(kept) or len(kept) > MAX_LABEL_CHARS or find_forbidden(one):
             raise InvalidInput(
                 f"Each {noun} needs 1 to {MAX_LABEL_CHARS} printable characters.",
                 code=f"bad_{noun}",
@@ -204,6 +205,7 @@ def new_item(
 ) -> MemoryItem:
     """The item that `new` becomes: `pending`, version 1, times from the server's clock."""
     instruction = instruction_of(new.text, new.tier, new.source.type)
+    subject = label_form(new.subject_id or "")
     return MemoryItem(
         memory_id=memory_id,
         point_id=point_id_of(user_id, memory_id),
@@ -213,7 +215,7 @@ def new_item(
         text=new.text,
         summary=new.summary,
         content_hash=content_hash(new.text),
-        dedup_scope=dedup_scope(new.tier, new.source, other_subject(new.subject_id, user_id)),
+        dedup_scope=dedup_scope(new.tier, new.source, other_subject(subject or None, user_id)),
         tags=_distinct(new.tags),
         entities=_distinct(new.entities),
         always_inject=new.always_inject,
@@ -221,7 +223,7 @@ def new_item(
         source=new.source,
         stored_by=stored_by,
         perspective_owner_id=user_of(user_id),
-        subject_id=new.subject_id or user_of(user_id),
+        subject_id=subject or user_of(user_id),
         trust=_trust(new),
         quality=Quality(
             importance=DEFAULT_IMPORTANCE if new.importance is None else new.importance,
@@ -359,4 +361,4 @@ def deleted(item: MemoryItem, now: datetime) -> MemoryItem:
 
 
 def _distinct(labels: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(label.strip() for label in labels))
+    return tuple(dict.fromkeys(map(label_form, labels)))
