@@ -111,6 +111,7 @@ PARTIAL = {
     "instructions_newest": {"instruction": {"$type": "string"}, "status": "active"},
     "hidden": {"status": "archived", "archived_reason": {"$gte": "ghost:", "$lt": "ghost;"}},
     "conversation_items": {"source.conversation_id": {"$type": "string"}},
+    "veiled_words": {"veiled_words": {"$type": "string"}},
 }
 ITEM_KEYS = {
     "_id_": {"_id": 1},
@@ -151,6 +152,7 @@ ITEM_KEYS = {
     "hidden": {"user_id": 1, "archived_at": -1, "point_id": -1},
     "text_search": {"user_id": 1, "_fts": "text", "_ftsx": 1},
     "conversation_items": {"user_id": 1, "source.conversation_id": 1},
+    "veiled_words": {"user_id": 1, "veiled_words": 1},
 }
 
 

@@ -138,9 +138,11 @@ class MongoDatabase:
         writes: list[UpdateOne] = []
         async with rows.find({"$or": [{name: seen} for name in names]}, names) as cursor:
             async for doc in cursor:
-                writes.append(
-                    UpdateOne({"_id": doc["_id"]}, {"$set": veiled(*map(doc.get, names))})
-                )
+                # A row that cannot be read must not keep the service from starting.
+                tags = filter(None, doc.get("tags") or ())
+                words = veiled(doc.get("text") or "", doc.get("summary"), tags)
+                if words:
+                    writes.append(UpdateOne({"_id": doc["_id"]}, {"$set": words}))
                 if len(writes) == UNVEILED_AT_ONCE:
                     await rows.bulk_write(writes, ordered=False)
                     writes = []
