@@ -92,6 +92,7 @@ CODES: Mapping[str, ErrorRow] = {
     "bad_entity": ErrorRow(422, "An entity is empty or too long."),
     "too_many_tag": ErrorRow(422, "Too many tags."),
     "too_many_entity": ErrorRow(422, "Too many entities."),
+    "reserved_name": ErrorRow(422, "The name of a field of a source begins with $."),
     "bad_importance": ErrorRow(422, "importance is not between 0 and 1."),
     "bad_confidence": ErrorRow(422, "confidence is not between 0 and 1."),
     "bad_validity": ErrorRow(422, "valid_from is after valid_to."),

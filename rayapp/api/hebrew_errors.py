@@ -58,6 +58,7 @@ SENTENCES: Mapping[str, str] = {
     "bad_entity": "שם ישות ריק או ארוך מדי.",
     "too_many_tag": "יותר מדי תגיות.",
     "too_many_entity": "יותר מדי ישויות.",
+    "reserved_name": "שם של שדה במקור מתחיל ב-$; יש לתת לו שם אחר.",
     "bad_importance": "importance צריך להיות בין 0 ל-1.",
     "bad_confidence": "confidence צריך להיות בין 0 ל-1.",
     "bad_validity": "valid_from מאוחר מ-valid_to.",

@@ -36,6 +36,7 @@ from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
+from rayapp.text.normalize import spellings
 
 log = logging.getLogger("rayapp.documents")
 # A document whose worker died is taken over after this, seconds; it is held again at each third.
@@ -248,8 +249,9 @@ class BooksService:
         self, scope: ReadScope, names: Sequence[str], conversation: str | None
     ) -> list[str]:
         """The ids of documents by their ids or titles. Raises NotFound: none is called so."""
+        titles = tuple(one for name in names for one in spellings(name))
         titled, _ = await self._store.page(
-            scope, BookQuery(titles=tuple(names), attached_to=conversation)
+            scope, BookQuery(titles=titles, attached_to=conversation)
         )
         found = [one for one in names if library.BOOK_ID.fullmatch(one)]
         found += [book.book_id for book in titled]

@@ -7,7 +7,13 @@ from rayapp.core.scope import ReadScope as ReadScope
 from rayapp.core.scope import WriteScope as WriteScope
 from rayapp.memory.item import Status
 from rayapp.memory.tiers import Tier
+from rayapp.text.normalize import spellings
 
+# Conditions on what people call things. Ids are opaque: who made one sends it as it is.
+NAMED_FIELDS = (
+    *("tags_any", "entities_any", "subject_ids", "tool_names", "organizations"),
+    *("authors", "sections"),
+)
 # The last page that can be asked for: the stores hold no number of any size.
 LAST_PAGE = 1_000_000
 
@@ -23,6 +29,7 @@ class ItemFilter:
     `attached_to`: the conversation that asks. What is attached to another one is never seen, unless
     `include_attached`, which is for work on all that is stored.
     `updated_to` (half open, as `created_to`): the primary store alone answers it.
+    Names (`NAMED_FIELDS`, `tags_all`) match in each of their spellings.
     `now` hides items whose `expires_at` has passed; `valid_at` keeps what was valid then.
     """
 
@@ -56,6 +63,13 @@ class ItemFilter:
     include_superseded: bool = False
     attached_to: str | None = None
     include_attached: bool = False
+
+    def __post_init__(self) -> None:
+        for name in NAMED_FIELDS:
+            values = getattr(self, name)
+            if values is not None and not all(map(str.isascii, values)):
+                every = (one for value in values for one in spellings(value))
+                object.__setattr__(self, name, tuple(dict.fromkeys(every)))
 
     @property
     def matches_nothing(self) -> bool:

@@ -1,4 +1,4 @@
-"""Three forms of a text: for matching, for the content hash, and what may be stored at all."""
+"""Forms of a text: for matching, for the content hash, of labels; what may be stored at all."""
 
 import hashlib
 import re
@@ -23,6 +23,15 @@ _GERSHAYIM_LIKE = re.compile(
 # NFKC makes a space and an accent of the acute, and keeps a joiner that stands between points. Of
 # the hyphen that does not break, which models like to write, it makes the typographic one.
 _ACUTE, _JOINER, _HYPHEN = "\u00b4", "\u034f", "\u2010"
+# One character for a letter with its points, its shape or the letter beside it: of old files.
+_PRESENTED = re.compile("[\ufb00-\ufb4f\ufb50-\ufbff\ufe80-\ufefc]")
+# What stands between a word and who looks for its letters in the text as it is: marks that show
+# nothing, and shapes of which the form for matching makes letters, by their Unicode blocks.
+VEILED = re.compile(
+    "[\u00aa\u00ad\u00b2\u00b3\u00b9\u00ba\u00bc-\u00be\u02b0-\u02b8\u034f\u061c\u180e\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u209c\u2100-\u218f\u2460-\u24ff\u3200-\u33ff\uf900-\ufdff\ufe70-\uffdc"
+    "\U0001d400-\U0001d7ff\U0001f100-\U0001f1ff]"
+)
 _SEPARATORS = re.compile(f"[{MAQAF}\u05c0]")
 _WHITESPACE = re.compile(r"\s+")
 # Letters and a symbol by their category, drawn as nothing: Hangul fillers, the blank Braille cell.
@@ -57,6 +66,28 @@ def canonical(text: str) -> str:
     # Case folding can leave composed letters apart (İ), hence the second NFC.
     folded = unicodedata.normalize("NFC", text.casefold())
     return _WHITESPACE.sub(" ", folded).strip()
+
+
+def name_form(text: str) -> str:
+    """The form in which names are kept and compared, the same to a reader: NFC, not NFKC, which
+    makes one of m² and m2; plain letters for presentation forms; no marks that show nothing."""
+    if text.isascii():
+        return text.strip()
+    plain = _PRESENTED.sub(lambda one: POINTS.sub("", unicodedata.normalize("NFKC", one[0])), text)
+    return unicodedata.normalize("NFC", without_marks(plain)).strip()
+
+
+def label_form(text: str) -> str:
+    """The form of tags, entities and of whom a text is about: that of names, without points."""
+    return POINTS.sub("", name_form(text)).strip()
+
+
+def spellings(text: str) -> tuple[str, ...]:
+    """A name as it is kept, and as a row from before may have it."""
+    if text.isascii():
+        return (text,)
+    ways = (unicodedata.normalize(form, text) for form in ("NFC", "NFD"))
+    return tuple(dict.fromkeys((label_form(text), name_form(text), text, *ways)))
 
 
 def content_hash(text: str) -> str:

@@ -18,11 +18,20 @@ from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import MongoSettings, Settings
 from rayapp.learning.ports import ScoreGiven
 from rayapp.memory.item import Source, SourceType
+from rayapp.memory.requests import ItemQuery
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.storage.mongo.database import MongoDatabase, redacted
 from rayapp.storage.mongo.event_stream import MongoEventStore, told_in
 from rayapp.storage.mongo.index_queue import IS_PENDING
-from rayapp.storage.mongo.indexes import EVENTS, INDEXES, ITEMS, RETIRED, SESSIONS, SYNC_DUE
+from rayapp.storage.mongo.indexes import (
+    EVENTS,
+    INDEXES,
+    ITEMS,
+    RETIRED,
+    SESSIONS,
+    SYNC_DUE,
+    VEILED_WORDS,
+)
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.operator_rows import MongoHoldStore
 from rayapp.storage.mongo.predicates import selected
@@ -102,6 +111,7 @@ PARTIAL = {
     "instructions_newest": {"instruction": {"$type": "string"}, "status": "active"},
     "hidden": {"status": "archived", "archived_reason": {"$gte": "ghost:", "$lt": "ghost;"}},
     "conversation_items": {"source.conversation_id": {"$type": "string"}},
+    "veiled_words": {"veiled_words": {"$type": "string"}},
 }
 ITEM_KEYS = {
     "_id_": {"_id": 1},
@@ -142,6 +152,7 @@ ITEM_KEYS = {
     "hidden": {"user_id": 1, "archived_at": -1, "point_id": -1},
     "text_search": {"user_id": 1, "_fts": "text", "_ftsx": 1},
     "conversation_items": {"user_id": 1, "source.conversation_id": 1},
+    "veiled_words": {"user_id": 1, "veiled_words": 1},
 }
 
 
@@ -191,6 +202,26 @@ class TestSchema:
         await database.collection(name).create_index([("user_id", 1), ("stored_at", 1)], name=index)
         await asyncio.gather(database.ensure_schema(), database.ensure_schema())
         assert index not in await database.indexes(name)
+
+    async def test_rows_of_an_earlier_version_are_found_by_words_that_they_veil(
+        self, database: MongoDatabase
+    ) -> None:
+        store, rows = MongoMemoryStore(database), database.collection(ITEMS)
+        texts = {
+            "m-1": "\u05e9\u05dc\u200f\u05d5\u05dd",
+            "m-2": "\u05e9\u05dc\u05d5\u05dd",
+            "m-3": "tea",
+        }
+        for name, text in texts.items():
+            await store.insert(an_item(memory_id=name, text=text))
+        await rows.update_many({}, {"$unset": {VEILED_WORDS.name: ""}})
+        await rows.drop_index(VEILED_WORDS.name)
+        for _ in range(2):  # another start changes nothing
+            await database.ensure_schema()
+            query = ItemQuery(text_query="\u05e9\u05dc\u05d5\u05dd")
+            page = await store.page(DANA, ItemFilter(), query)
+            assert {item.memory_id for item in page.items} == {"m-1", "m-2"}
+            assert await rows.count_documents({VEILED_WORDS.name: {"$exists": True}}) == 1
 
     async def test_a_search_beside_an_ingest_reads_no_chunk_that_is_coming(
         self, database: MongoDatabase

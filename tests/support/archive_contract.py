@@ -204,6 +204,30 @@ class ArchiveContract:
         assert answer.status_code == 503, answer.text
         gc.collect()
 
+    async def test_what_a_source_says_in_names_of_its_own_comes_back(
+        self, world: ArchiveWorld
+    ) -> None:
+        """Also when it becomes another user's, and beside a change of the memory."""
+        free = {"v1.2": 3, "": "x", ".": {"a.b": [{"": None}, 1.5, True]}, "שם": "cafe\u0301"}
+        free |= {"points": [["m-1"]], "judged": [{}], "memory_id": "m-1", "point_id": "m-1"}
+        free |= {"user_id": world.user, "large": 2**63 - 1, "headings": 1, "pages": [{}]}
+        path = "/api/memory/items/free"
+
+        async def book(http: httpx.AsyncClient) -> object:
+            return (await ask(http, "GET", path))["memory"]["source"]["book"]
+
+        async with world.http() as http, world.http(NOA) as other:
+            said = {"text": "tea", "memory_id": "free", "source": {"book": free}}
+            await ask(http, "POST", "/api/memory/store", said)
+            assert await book(http) == free
+            await ask(http, "PATCH", path, {"tags": ["drinks"]})
+            await world.work()
+            data = await world.exported(kinds=ALL)
+            await imported(world, data, NOA, map_user=True)
+            await erase_rows(world)
+            await imported(world, data)
+            assert (await book(http), await book(other)) == (free, free)
+
     async def test_a_repeat_changes_nothing(self, world: ArchiveWorld) -> None:
         await fill(world)
         before = await world.exported(kinds=ALL)

@@ -16,6 +16,7 @@ from rayapp.memory.requests import SORT_KEYS, ItemQuery, SortKey, sort_values
 from rayapp.memory.rules.filtering import is_coming, matches
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import Tier
+from rayapp.text.normalize import normalize
 from tests.support.builders import STORED_AT, an_item
 from tests.support.examples import examples
 from tests.support.queue_contract import SCHEMA
@@ -259,6 +260,37 @@ class ListContract:
         assert ids(page.items) == ["blue car", "red car"]
         empty = await stores.memories.page(DANA, ItemFilter(), ItemQuery(limit=5, text_query='"-"'))
         assert empty.items == []
+
+    @pytest.mark.parametrize(
+        "kept",
+        [
+            *(
+                "\u05e9\u05dc\u05d5\u05dd",
+                "\u05e9\u05dc\u200f\u05d5\u05dd",
+                "\u202b\u05e9\u05dc\u05d5\u05dd\u202c",
+            ),
+            *(
+                "\ufb2a\u05dc\u05d5\u05dd",
+                "\u05e9\u05b8\u05c1\u05dc\u05d5\u05b9\u05dd",
+                "\u05e9\u00ad\u05dc\u05d5\u05dd",
+            ),
+            *("sh\u200dalom", "\ufb01nd", "\uff34\uff25\uff21", "CAFE\u0301"),
+        ],
+    )
+    async def test_lists_by_words_read_them_in_one_form(self, stores: Stores, kept: str) -> None:
+        text = f"They say {kept} here"
+        other = an_item(memory_id="other", text="Nobody is there")
+        for item in (an_item(memory_id="m", text=text), other):
+            await stores.memories.insert(item)
+        for asked in (kept, normalize(kept), normalize(kept).lower()):
+            query = ItemQuery(limit=5, text_query=f"nothing {asked}")
+            page = await stores.memories.page(DANA, ItemFilter(), query)
+            assert [item.text for item in page.items] == [text]
+            assert await stores.memories.count(DANA, ItemFilter(), text_query=asked) == 1
+            hits = await stores.memories.text_search(DANA, ItemFilter(), asked, 5)
+            assert [item.memory_id for item, _ in hits] == ["m"]
+            tagged = ItemFilter(tags_any=("x",))
+            assert (await stores.memories.page(DANA, tagged, query)).items == []
 
     async def test_chunks_that_are_coming_are_not_among_what_waits(self, stores: Stores) -> None:
         """A document is searched when the index has taken it up; what was edited since is read."""

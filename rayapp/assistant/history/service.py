@@ -27,6 +27,7 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.requests import ItemQuery
 from rayapp.memory.rules import creation
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
+from rayapp.text.normalize import name_form
 
 log = logging.getLogger("rayapp.conversations")
 # Messages that a program shows again when a conversation is opened (the history design).
@@ -170,7 +171,8 @@ class ConversationsService:
 
     async def rename(self, scope: WriteScope, conversation_id: str, title: str) -> None:
         creation.check_user(scope.user_id)
-        if not await self.store.name(scope, conversation_id, " ".join(title.split()), "person"):
+        plain = " ".join(name_form(title).split())
+        if not await self.store.name(scope, conversation_id, plain, "person"):
             raise _unknown(conversation_id)
 
     async def export(self, scope: ReadScope, conversation_id: str) -> Exported:

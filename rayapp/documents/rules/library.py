@@ -18,9 +18,9 @@ from rayapp.memory.tiers import Tier
 from rayapp.text.normalize import (
     content_hash,
     find_forbidden,
+    name_form,
     shows_nothing,
     without_forbidden,
-    without_marks,
 )
 
 ID_DIGITS = 16
@@ -71,14 +71,14 @@ def title_of(given: str | None, file_name: str) -> str:
     """What a document is called: as asked, or as its file without the ending."""
     if given is None or not given.strip():
         return checked_label(visible_label(stem_of(file_name)), "title")
-    return checked_label(without_marks(" ".join(given.split())), "title")
+    return checked_label(" ".join(name_form(given).split()), "title")
 
 
 def author_of(given: str | None) -> str | None:
     """Whom a user names as the author."""
     if given is None or not given.strip():
         return None
-    return checked_label(without_marks(" ".join(given.split())), "author")
+    return checked_label(" ".join(name_form(given).split()), "author")
 
 
 def name_of(file_name: str) -> str:
@@ -95,7 +95,7 @@ def stem_of(file_name: str) -> str:
 def visible_label(value: str | None) -> str:
     """What a file says of itself in one line: without marks that show nothing, cut; "" where
     nothing is left."""
-    text = " ".join(without_marks(without_forbidden(value or "")).split())[:MAX_TITLE_CHARS]
+    text = " ".join(name_form(without_forbidden(value or "")).split())[:MAX_TITLE_CHARS]
     return "" if shows_nothing(text) else text
 
 

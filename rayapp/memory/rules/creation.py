@@ -4,6 +4,7 @@
 """
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -29,12 +30,18 @@ from rayapp.memory.rules.instructions import instruction_of
 from rayapp.memory.rules.revision import touch
 from rayapp.memory.tiers import GARBAGE_SCORE, TIER_POLICY, Tier, expiry_in
 from rayapp.text.language import detect_language
-from rayapp.text.normalize import content_hash, find_forbidden, shows_nothing
+from rayapp.text.normalize import content_hash, find_forbidden, label_form, shows_nothing
 
 DEFAULT_IMPORTANCE = 0.5
 DEFAULT_CONFIDENCE = 0.8
 MAX_TAGS = 64
 MAX_LABEL_CHARS = 200
+# Names of fields that begin so are operators and references of a database, and marks of times and
+# bytes in an archive: they come back as something else, or not at all.
+RESERVED_SIGN = "$"
+# Objects and lists within each other; the row of an archive and a body that holds one add six to
+# them, and both end at 32.
+MAX_FIELD_DEPTH = 24
 _ASKS = re.compile(r"^[^\S\n]*(?:User|ה?משתמשת?):", re.MULTILINE)
 _ANSWERS = re.compile(r"^[^\S\n]*(?:Assistant|ה?עוזרת?):", re.MULTILINE)
 
@@ -68,6 +75,7 @@ def check_new(new: NewMemory, limits: TextLimits) -> None:
     check_text(new.text, limits.memory_bank if new.tier is Tier.MEMORY_BANK else limits.text)
     check_labels(new.tags, "tag")
     check_labels(new.entities, "entity")
+    check_fields(new.source)
     if new.memory_id in (".", ".."):
         raise InvalidInput(
             "memory_id must not be . or .., which programs take out of an address.",
@@ -127,11 +135,45 @@ def check_labels(labels: tuple[str, ...], noun: str) -> None:
     if len(labels) > MAX_TAGS:
         raise InvalidInput(f"At most {MAX_TAGS} of {noun} are stored.", code=f"too_many_{noun}")
     for one in labels:
-        if shows_nothing(one) or len(one) > MAX_LABEL_CHARS or find_forbidden(one):
+        kept = label_form(one)
+        if shows_nothing(kept) or len(kept) > MAX_LABEL_CHARS or find_forbidden(one):
             raise InvalidInput(
                 f"Each {noun} needs 1 to {MAX_LABEL_CHARS} printable characters.",
                 code=f"bad_{noun}",
             )
+
+
+def check_fields(source: Source) -> None:
+    """What a caller adds to a source in names of its own: none is reserved, and an archive that
+    holds it can be read."""
+    for place, free in (("source.book", source.book), ("source.datagov", source.datagov)):
+        for depth, names in _levels(free):
+            reserved = next((one for one in names if one.startswith(RESERVED_SIGN)), None)
+            if reserved is not None:
+                raise InvalidInput(
+                    f"{place} has a field with the name {reserved[:MAX_LABEL_CHARS]!r}; no name "
+                    f"may begin with {RESERVED_SIGN}, write it without.",
+                    code="reserved_name",
+                    details={"field": place},
+                )
+            if depth > MAX_FIELD_DEPTH:
+                raise InvalidInput(
+                    f"{place} is nested more than {MAX_FIELD_DEPTH} deep; flatten it.",
+                    details={"field": place},
+                )
+
+
+def _levels(free: Mapping[str, Any] | None) -> Iterator[tuple[int, Iterable[str]]]:
+    """The depth of every object and list within, and the names in it."""
+    todo: list[tuple[int, Any]] = [(1, free)]
+    while todo:
+        depth, value = todo.pop()
+        if isinstance(value, Mapping):
+            yield depth, value.keys()
+            todo.extend((depth + 1, one) for one in value.values())
+        elif isinstance(value, list | tuple):
+            yield depth, ()
+            todo.extend((depth + 1, one) for one in value)
 
 
 def _guard_tier(tier: Tier, text: str, tags: tuple[str, ...], always_inject: bool) -> None:
@@ -163,6 +205,7 @@ def new_item(
 ) -> MemoryItem:
     """The item that `new` becomes: `pending`, version 1, times from the server's clock."""
     instruction = instruction_of(new.text, new.tier, new.source.type)
+    subject = label_form(new.subject_id or "")
     return MemoryItem(
         memory_id=memory_id,
         point_id=point_id_of(user_id, memory_id),
@@ -172,7 +215,7 @@ def new_item(
         text=new.text,
         summary=new.summary,
         content_hash=content_hash(new.text),
-        dedup_scope=dedup_scope(new.tier, new.source, other_subject(new.subject_id, user_id)),
+        dedup_scope=dedup_scope(new.tier, new.source, other_subject(subject or None, user_id)),
         tags=_distinct(new.tags),
         entities=_distinct(new.entities),
         always_inject=new.always_inject,
@@ -180,7 +223,7 @@ def new_item(
         source=new.source,
         stored_by=stored_by,
         perspective_owner_id=user_of(user_id),
-        subject_id=new.subject_id or user_of(user_id),
+        subject_id=subject or user_of(user_id),
         trust=_trust(new),
         quality=Quality(
             importance=DEFAULT_IMPORTANCE if new.importance is None else new.importance,
@@ -318,4 +361,4 @@ def deleted(item: MemoryItem, now: datetime) -> MemoryItem:
 
 
 def _distinct(labels: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(label.strip() for label in labels))
+    return tuple(dict.fromkeys(map(label_form, labels)))

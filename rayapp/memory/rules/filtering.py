@@ -5,7 +5,7 @@ Stores translate the same meaning into their own predicate; the contract suite c
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
@@ -16,6 +16,7 @@ from rayapp.core.ids import OWNER_ID_PATTERN, SYSTEM_USER
 from rayapp.memory.item import MemoryItem, Source, Status, SyncState
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import DATAGOV_TIERS, FOLLOWED_TIERS, SURVIVES_EXPIRY_SCORE, Tier
+from rayapp.text.normalize import VEILED, normalize, spellings
 
 # Label of items that no tool stored, in growth charts.
 MANUAL_SOURCE = "manual"
@@ -57,9 +58,17 @@ def flag_names(source: Source) -> tuple[str, ...]:
 
 def bare_words(text: str) -> list[str]:
     """Distinct lower-case words of `text` in order, without marks, quotes or signs."""
-    plain = unicodedata.normalize("NFKD", text)
+    plain = unicodedata.normalize("NFKD", normalize(text))
     kept = "".join(c for c in plain if not unicodedata.combining(c))
     return list(dict.fromkeys(re.findall(r"\w+", kept.lower())))
+
+
+def veiled_words(*texts: str) -> list[str]:
+    """Words of texts that a database does not see in them: those with a character in it that shows
+    nothing, or with one for a letter and its point."""
+    pieces = (piece for text in texts if not text.isascii() for piece in text.split())
+    found = (word for piece in pieces if VEILED.search(piece) for word in bare_words(piece))
+    return list(dict.fromkeys(found))
 
 
 def is_expired(item: MemoryItem, now: datetime) -> bool:
@@ -192,9 +201,13 @@ def _place_matches(item: MemoryItem, where: ItemFilter) -> bool:
     )
 
 
+def _has_all(tags: Collection[str], wanted: Iterable[str]) -> bool:
+    return all(not set(spellings(one)).isdisjoint(tags) for one in wanted)
+
+
 def _traits_match(item: MemoryItem, where: ItemFilter) -> bool:
     return (
-        (not where.tags_all or set(where.tags_all) <= set(item.tags))
+        (not where.tags_all or _has_all(item.tags, where.tags_all))
         and (where.always_inject is None or item.always_inject == where.always_inject)
         and where.instruction in (None, item.instruction is not None)
         and (where.include_superseded or item.superseded_by is None)

@@ -19,11 +19,17 @@ from rayapp.core.errors import InvalidInput, RayappError
 from rayapp.core.ids import MEMORY_ID_PATTERN, org_of, owner_id, user_of
 from rayapp.learning.records import OutcomeEvent
 from rayapp.memory.item import MemoryItem, Status, point_id_of
-from rayapp.memory.rules.creation import TextLimits, check_labels, check_text, check_validity
+from rayapp.memory.rules.creation import (
+    RESERVED_SIGN,
+    TextLimits,
+    check_labels,
+    check_text,
+    check_validity,
+)
 from rayapp.memory.tiers import TIER_POLICY, Tier
 from rayapp.portability.rules.collections import BY_NAME, EXPORTED, ITEMS, OUTCOMES, Collection
 from rayapp.portability.rules.kinds import Kind
-from rayapp.text.normalize import content_hash
+from rayapp.text.normalize import content_hash, printable
 
 Row = dict[str, Any]
 FORMAT = "rayapp-export"
@@ -188,11 +194,11 @@ def _revived(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         if depth == 0:
             raise ValueError(f"is nested more than {MAX_DEPTH} deep")
-        if len(value) == 1 and (mark := next(iter(value))).startswith("$"):
+        if len(value) == 1 and (mark := next(iter(value))).startswith(RESERVED_SIGN):
             return _unmarked(mark, value[mark])
         for name in value:
-            if name.startswith("$") or "\0" in name:
-                raise ValueError("has a field with a name that cannot be stored")
+            if name.startswith(RESERVED_SIGN) or "\0" in name:
+                raise _unstorable(name)
         return {name: _revived(one, depth - 1) for name, one in value.items()}
     if isinstance(value, list):
         if depth == 0:
@@ -217,7 +223,11 @@ def _unmarked(mark: str, value: Any) -> Any:
             return base64.b64decode(value["base64"], validate=True)
         except binascii.Error:
             raise ValueError("has bytes that cannot be read") from None
-    raise ValueError("has a field with a name that cannot be stored")
+    raise _unstorable(mark)
+
+
+def _unstorable(name: str) -> ValueError:
+    return ValueError(f"has a field with the name {printable(name, 64)!r}, which cannot be stored")
 
 
 # --- what a row may hold
@@ -359,6 +369,8 @@ class UserMapping:
     # Fields that may name the user beside the owner of the row.
     NAMES = ("stored_by", "principal", "perspective_owner_id", "subject_id")
     POINTS = ("points", "judged")
+    # Of a source: what a caller says there in names of its own stays as it is.
+    FREE_FORM = ("book", "datagov")
 
     def __init__(self, source: str, target: str) -> None:
         self._source, self._target = source, target
@@ -384,6 +396,8 @@ class UserMapping:
         if isinstance(memory_id, str) and point_id == point_id_of(self._source, memory_id):
             value["point_id"] = self._points[point_id] = point_id_of(self._target, memory_id)
         for name, one in value.items():
+            if name in self.FREE_FORM:
+                continue
             if name in self.POINTS and isinstance(one, list):
                 value[name] = [self._points.get(each, each) for each in one]
             else:

@@ -21,6 +21,7 @@ from rayapp.memory.ports import Event
 from rayapp.memory.tiers import Tier
 from rayapp.portability.rules.kinds import Kind, Part
 from rayapp.search.ports import Receipt
+from rayapp.text.normalize import spellings
 
 ITEMS = "memory_items"
 OUTCOMES = "memory_outcomes"
@@ -162,7 +163,7 @@ COLLECTIONS: tuple[Collection, ...] = (
             "followed_at": datetime,
             "flags": tuple[str, ...],
         },
-        renewed=frozenset({"index"}),
+        renewed=frozenset({"index", "veiled_words"}),
         erasing=Erasing.MEMORIES,
     ),
     Collection("memory_versions", Kind.VERSIONS, ("memory_id", "version"), MemoryVersion),
@@ -337,3 +338,8 @@ PARTS: Mapping[Part, Mapping[str, str]] = MappingProxyType(
         Part.MEMORY: {ITEMS: "memory_id", "memory_versions": "memory_id"},
     }
 )
+
+
+def names_of(part: Part, part_id: str) -> tuple[str, ...]:
+    """How rows may spell what names a part: ids are opaque, a subject is a name."""
+    return spellings(part_id) if part is Part.SUBJECT else (part_id,)

@@ -17,7 +17,7 @@ from rayapp.portability.rules.collections import BY_NAME, COLLECTIONS, ITEMS, Ow
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import INDEXES
-from rayapp.storage.mongo.predicates import text, text_terms
+from rayapp.storage.mongo.predicates import text_terms, worded
 from rayapp.storage.mongo.user_keys import MongoUserKeys
 
 RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
@@ -193,7 +193,7 @@ class MongoBackups:
         terms = text_terms(str(doc["text"]))
         if not terms or doc["status"] == Status.DELETED.value:
             return None
-        where = {"user_id": doc["user_id"], "_id": doc["_id"], **text(terms)}
+        where = {"_id": doc["_id"], **worded(doc["user_id"], terms)}
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             return await self._database.collection(ITEMS).find_one(where, {"_id": 1}) is not None
 

@@ -21,7 +21,7 @@ from rayapp.memory.item import (
     Stats,
     SyncState,
 )
-from rayapp.memory.rules.filtering import flag_names, is_followed
+from rayapp.memory.rules.filtering import flag_names, is_followed, veiled_words
 from rayapp.storage.mongo.rows import may_lack, reader, share, times_of, to_row
 
 Document = dict[str, Any]
@@ -71,7 +71,14 @@ def to_document(item: MemoryItem) -> Document:
         "flags": list(flag_names(item.source)),
         "follow_up_at": item.stored_at if is_followed(item) else None,
         "contribution": None,
+        **veiled(item.text, item.summary, item.tags),
     }
+
+
+def veiled(text: str, summary: str | None, tags: Iterable[str]) -> Document:
+    """What a row has beside its texts to be found by all of their words; mostly nothing."""
+    words = veiled_words(text, summary or "", *tags)
+    return {"veiled_words": words} if words else {}
 
 
 def quality_document(quality: Quality) -> Document:

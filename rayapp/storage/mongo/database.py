@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pymongo
 from bson.codec_options import CodecOptions
-from pymongo import AsyncMongoClient, ReturnDocument, WriteConcern
+from pymongo import AsyncMongoClient, ReturnDocument, UpdateOne, WriteConcern
 from pymongo.asynchronous.change_stream import AsyncDatabaseChangeStream
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.collection import AsyncCollection
@@ -18,16 +18,19 @@ from pymongo.read_concern import ReadConcern
 
 from rayapp.core.errors import ConfigError, SchemaMismatch
 from rayapp.core.settings.model import MongoSettings
-from rayapp.storage.mongo.convert import readable
+from rayapp.storage.mongo.convert import readable, veiled
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import (
     CHANGES,
     INDEXES,
+    ITEMS,
     RECEIPTS,
     RETIRED,
+    VEILED_WORDS,
     IndexSpec,
     stored_options,
 )
+from rayapp.text.normalize import VEILED
 
 Document = dict[str, Any]
 Collection = AsyncCollection[Document]
@@ -41,6 +44,8 @@ LONG_TIMEOUT_S = 600.0
 # Counting index keys: a million take a second, on a busy machine ten.
 COUNT_TIMEOUT_S = 30.0
 UPSERT_TRIES = 5
+# Rows of one write of `_unveil`: our choice.
+UNVEILED_AT_ONCE = 500
 # IndexOptionsConflict, IndexKeySpecsConflict, CannotCreateIndex (a second text index).
 INDEX_CONFLICT_CODES = frozenset({85, 86, 67})
 NAMESPACE_EXISTS = 48
@@ -117,11 +122,32 @@ class MongoDatabase:
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
             for name, specs in INDEXES.items():
                 await self._ensure_collection(name)
+                if name == ITEMS and VEILED_WORDS.name not in await self.indexes(name):
+                    await self._unveil()
                 for spec in specs:
                     await self._ensure_index(name, spec)
                 await self._check_indexes(name, specs)
             for name, index in RETIRED:
                 await self._drop_index(name, index)
+
+    async def _unveil(self) -> None:
+        """Give rows of before the words that their texts veil; the index that comes after it says
+        that this was done."""
+        rows, seen = self.collection(ITEMS), {"$regex": VEILED.pattern}
+        names = ("text", "summary", "tags")
+        writes: list[UpdateOne] = []
+        async with rows.find({"$or": [{name: seen} for name in names]}, names) as cursor:
+            async for doc in cursor:
+                # A row that cannot be read must not keep the service from starting.
+                tags = filter(None, doc.get("tags") or ())
+                words = veiled(doc.get("text") or "", doc.get("summary"), tags)
+                if words:
+                    writes.append(UpdateOne({"_id": doc["_id"]}, {"$set": words}))
+                if len(writes) == UNVEILED_AT_ONCE:
+                    await rows.bulk_write(writes, ordered=False)
+                    writes = []
+        if writes:
+            await rows.bulk_write(writes, ordered=False)
 
     async def stop_expiry(self) -> None:
         """Drop the indexes by which the server removes what is past its time."""

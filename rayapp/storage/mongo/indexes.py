@@ -156,6 +156,8 @@ TEXT_SEARCH = IndexSpec(
     keys=(("user_id", ASCENDING), ("text", TEXT), ("summary", TEXT), ("tags", TEXT)),
     weights={"text": 10, "summary": 5, "tags": 3},
 )
+# Words that the index of texts does not see. Few rows have the field; who writes one writes both.
+VEILED_WORDS = index("veiled_words", "user_id veiled_words", only={"veiled_words": IS_TEXT})
 
 FOLLOW_UP = index("follow_up", "follow_up_at", only=FOLLOW_UP_ONLY)
 # What a promotion cycle must look at, without reading every item.
@@ -251,6 +253,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
             only={"source.conversation_id": IS_TEXT},
         ),
         TEXT_SEARCH,
+        VEILED_WORDS,
     ),
     VERSIONS: (index("user_memory_version", "user_id memory_id -version", unique=True),),
     CHANGES: (

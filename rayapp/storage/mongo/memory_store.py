@@ -49,7 +49,9 @@ from rayapp.storage.mongo.predicates import (
     text,
     text_is,
     text_terms,
+    veiled,
     visible,
+    worded,
 )
 
 Document = dict[str, Any]
@@ -113,6 +115,8 @@ WAITS: tuple[Document, ...] = (
     {**IS_PENDING, "source.chunk_id": indexes.IS_TEXT, "index.vector_hash": indexes.IS_TEXT},
 )
 TEXT_SCORE = {"$meta": "textScore"}
+TEXT_WEIGHT = dict(indexes.TEXT_SEARCH.weights)["text"]
+NEWEST = [("created_at", DESCENDING), ("point_id", DESCENDING)]
 
 
 class ItemReads:
@@ -157,15 +161,18 @@ class ItemReads:
     async def page(self, scope: ReadScope, where: ItemFilter, query: requests.ItemQuery) -> Page:
         sort, limit = query.sort, query.limit
         last = requests.decode_cursor(query.cursor, sort) if query.cursor is not None else None
-        extra = _page_conditions(sort, last, query.text_query)
-        if limit < 1 or extra is None:
+        terms = _terms(query.text_query)
+        if limit < 1 or terms == "":
             return Page([], None)
+        behind = [after(sort, last)] if last is not None else []
         wanted = query.offset + limit + 1  # one more tells whether another page follows
         order = [(path, DESCENDING) for path, _ in requests.SORT_KEYS[sort]]
         with translated():
             lists = await asyncio.gather(
                 *(
-                    self._items.find(_joined(owned, extra), sort=order, limit=wanted).to_list()
+                    self._items.find(
+                        _joined(owned, terms, behind), sort=order, limit=wanted
+                    ).to_list()
                     for owned in selected(scope, where)
                 )
             )
@@ -182,13 +189,13 @@ class ItemReads:
     async def count(
         self, scope: ReadScope, where: ItemFilter, *, text_query: str | None = None
     ) -> int:
-        extra = _page_conditions("recent", None, text_query)
-        if extra is None:
+        terms = _terms(text_query)
+        if terms == "":
             return 0
         with translated():
             counts = await asyncio.gather(
                 *(
-                    self._items.count_documents(_joined(owned, extra))
+                    self._items.count_documents(_joined(owned, terms))
                     for owned in selected(scope, where)
                 )
             )
@@ -263,32 +270,31 @@ class ItemReads:
         return convert.from_document(docs[0]) if docs else None
 
     async def _by_text(self, owned: Predicate, terms: str, limit: int) -> list[Document]:
-        cursor = self._items.find(
+        ranked = self._items.find(
             {**owned, **text(terms)}, {"rank": TEXT_SCORE}, sort=[("rank", TEXT_SCORE)], limit=limit
         )
-        return await cursor.to_list()
+        unseen = self._items.find({**owned, **veiled(terms)}, sort=NEWEST, limit=limit)
+        known = {doc["_id"]: doc for doc in await ranked.to_list()}
+        wanted = set(terms.split())
+        for doc in await unseen.to_list():
+            rank = TEXT_WEIGHT * len(wanted.intersection(doc["veiled_words"]))
+            found = known.setdefault(doc["_id"], {**doc, "rank": 0.0})
+            found["rank"] += rank
+        return list(known.values())
 
 
 def _hit(doc: Document) -> tuple[MemoryItem, float]:
     return convert.from_document(doc), float(doc["rank"])
 
 
-def _page_conditions(
-    sort: requests.SortKey, last: tuple[requests.SortValue, ...] | None, text_query: str | None
-) -> list[Mapping[str, Any]] | None:
-    """Conditions beside the filter; None when the text has no words, so nothing can match."""
-    conditions: list[Mapping[str, Any]] = []
-    if last is not None:
-        conditions.append(after(sort, last))
-    if text_query is not None:
-        terms = text_terms(text_query)
-        if not terms:
-            return None
-        conditions.append(text(terms))
-    return conditions
+def _terms(text_query: str | None) -> str | None:
+    """None: no words are asked for; empty: the text has none, so nothing can match."""
+    return None if text_query is None else text_terms(text_query)
 
 
-def _joined(owned: Predicate, conditions: list[Mapping[str, Any]]) -> Predicate:
+def _joined(owned: Predicate, terms: str | None, others: Sequence[Predicate] = ()) -> Predicate:
+    words = [] if terms is None else [worded(owned["user_id"], terms)]
+    conditions = [*others, *words]
     return {"$and": [owned, *conditions]} if conditions else owned
 
 

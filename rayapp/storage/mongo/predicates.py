@@ -13,6 +13,7 @@ from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
 from rayapp.portability.rules.collections import Collection
 from rayapp.storage.mongo.indexes import ACTIVE_ONLY
+from rayapp.text.normalize import spellings
 
 Predicate = dict[str, Any]
 
@@ -136,6 +137,16 @@ def text(terms: str) -> Predicate:
     return {"$text": {"$search": terms, "$language": "none"}}
 
 
+def veiled(terms: str) -> Predicate:
+    """The same of what the index of texts does not see."""
+    return {"veiled_words": {"$in": terms.split(), "$type": "string"}}
+
+
+def worded(user_id: str, terms: str) -> Predicate:
+    """Both. The server uses either index only with the user in each branch."""
+    return {"$or": [{"user_id": user_id, **one} for one in (text(terms), veiled(terms))]}
+
+
 # Times of rows, by the clock of the server.
 
 
@@ -175,7 +186,7 @@ def _conditions(where: ItemFilter) -> Predicate:
         if values is not None:
             predicate[path] = {"$in": [str(value) for value in values], **PARTIAL.get(path, {})}
     if where.tags_all:
-        predicate.setdefault("tags", {})["$all"] = list(where.tags_all)
+        predicate["$and"] = [{"tags": {"$in": list(spellings(tag))}} for tag in where.tags_all]
     if where.always_inject is not None:
         predicate["always_inject"] = where.always_inject
     if where.instruction is not None:
@@ -189,7 +200,7 @@ def _conditions(where: ItemFilter) -> Predicate:
     predicate |= _times(where)
     alternatives = _open_ended(where)
     if alternatives:
-        predicate["$and"] = alternatives
+        predicate.setdefault("$and", []).extend(alternatives)
     return predicate
 
 

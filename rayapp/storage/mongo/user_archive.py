@@ -24,6 +24,7 @@ from rayapp.portability.rules.collections import (
     PARTS,
     Collection,
     Erasing,
+    names_of,
     of_user,
 )
 from rayapp.portability.rules.kinds import Kind, Part
@@ -32,7 +33,7 @@ from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.memory_store import Known, insert_new, same_texts
-from rayapp.storage.mongo.predicates import NOT_DELETED, mine, naming, own, text_is
+from rayapp.storage.mongo.predicates import NOT_DELETED, mine, naming, own
 from rayapp.storage.mongo.raw_rows import raw_pages
 from rayapp.storage.mongo.rows import reader, to_row
 from rayapp.storage.mongo.user_rows import delete_items
@@ -242,8 +243,9 @@ class MongoUserArchive:
 
     async def left_of(self, scope: ReadScope, part: Part, part_id: str) -> dict[str, int]:
         await self._database.ping()
+        wanted = {"$in": list(names_of(part, part_id)), **indexes.IS_TEXT}
         return {
-            name: await self._database.count(name, {**mine(scope), path: text_is(part_id)})
+            name: await self._database.count(name, {**mine(scope), path: wanted})
             for name, path in PARTS[part].items()
         }
 
@@ -294,6 +296,7 @@ def _item_document(owner: Document, row: Row, how: Putting) -> Document:
     op = IndexOp.DELETE if row["status"] == Status.ARCHIVED.value else IndexOp.VECTOR
     state = IndexState(op=op, next_attempt_at=how.at)
     doc = {**row, **owner, "index": convert.index_document(state, pending_since=how.at)}
+    doc |= convert.veiled(row["text"], row["summary"], row["tags"])
     if how.derive:
         followed = row["tier"] in FOLLOWED
         doc |= {"contribution": None, "follow_up_at": how.at if followed else None}

@@ -12,6 +12,7 @@ from rayapp.core.ids import SYSTEM_USER
 from rayapp.index.rules.points import PASSAGE, epoch_s
 from rayapp.memory.scope import EVERYTHING, ItemFilter, ReadScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, TIER_POLICY, Tier
+from rayapp.text.normalize import spellings
 
 # Payload keys that filters and guards read: both engines index exactly these.
 
@@ -160,7 +161,7 @@ def _conditions(where: ItemFilter, tiers: tuple[Tier, ...] | None) -> tuple[Clau
         values = getattr(where, field)
         if values is not None:
             clauses.append(AnyOf(key, tuple(str(value) for value in values)))
-    clauses += [AnyOf("tags", (tag,)) for tag in where.tags_all or ()]
+    clauses += [AnyOf("tags", spellings(tag)) for tag in where.tags_all or ()]
     if where.created_from is not None or where.created_to is not None:
         clauses.append(
             Range(key="created_at", gte=epoch_s(where.created_from), lt=epoch_s(where.created_to))

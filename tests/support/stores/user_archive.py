@@ -34,6 +34,7 @@ from rayapp.portability.rules.collections import (
     PARTS,
     Collection,
     Erasing,
+    names_of,
     of_user,
 )
 from rayapp.portability.rules.kinds import Part
@@ -235,7 +236,7 @@ class InMemoryUserArchive:
             else:
                 table = self._tables[name]
                 docs = [table.to_doc(key, table.rows[key]) for key in self._of(user_id, table)]
-            found[name] = sum(_at(doc, path) == part_id for doc in docs)
+            found[name] = sum(_at(doc, path) in names_of(part, part_id) for doc in docs)
         return found
 
     async def left(self, scope: ReadScope) -> dict[str, int]:
