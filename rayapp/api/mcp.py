@@ -253,7 +253,10 @@ async def _read_resource(
     books = call.services.books
     if uri == BOOKS_URI:
         found, _ = await books.page(call.reads, BookQuery(limit=MAX_PAGE))
-        rows = [DocumentView.of(book, **describe_library_failure(book)).model_dump(mode="json") for book in found]
+        rows = [
+            DocumentView.of(book, **describe_library_failure(book)).model_dump(mode="json")
+            for book in found
+        ]
         text, kind = to_json(rows).decode(), JSON
     else:
         try:

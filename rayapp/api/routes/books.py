@@ -388,7 +388,9 @@ async def _followed(call: Call, book: Book, rounds: int) -> AsyncIterator[bytes]
     last = b""
     books = call.services.books
     for look in range(rounds + 1):
-        event = wire.BookProgress.from_book(book, await books.indexed(book), **describe_failure(book))
+        event = wire.BookProgress.from_book(
+            book, await books.indexed(book), **describe_failure(book)
+        )
         said = event.model_dump_json().encode()
         if look == rounds and book.state in OPEN:
             yield sse_event("unfinished", str(look), said)
