@@ -153,18 +153,20 @@ class CompletionsService:
             wrong = True
             raise
         finally:
-            if not wrong:
-                await self._finish(self._keep_stream(scope, begun, passing, recorder))
-            # What was made is paid, though its reader left before the end, or it broke off.
-            if answered:
-                await self._finish(self._record(scope, begun, usage, passing.first.said))
+            await self._finish(
+                *([] if wrong else [self._keep_stream(scope, begun, passing, recorder)]),
+                # What was made is paid, though its reader left before the end, or it broke off.
+                *([self._record(scope, begun, usage, passing.first.said)] if answered else []),
+            )
 
-    async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait for it; it goes on when nobody waits any more."""
-        task = asyncio.create_task(work)
-        self._unfinished.add(task)
-        task.add_done_callback(self._unfinished.discard)
-        await asyncio.shield(task)
+    async def _finish(self, *work: Coroutine[Any, Any, None]) -> None:
+        """Wait for all of it. All of it goes on when nobody waits any more: the task that waits may
+        be cancelled again while it does."""
+        tasks = [asyncio.create_task(one) for one in work]
+        self._unfinished.update(tasks)
+        for task in tasks:
+            task.add_done_callback(self._unfinished.discard)
+        await asyncio.shield(asyncio.gather(*tasks))
 
     async def _keep_stream(
         self, scope: WriteScope, begun: Begun, passing: AnswerStream, recorder: Recorder

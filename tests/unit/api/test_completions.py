@@ -1,5 +1,6 @@
 """Chats, models and vectors with the real client of OpenAI, before a scripted model."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
@@ -380,6 +381,34 @@ async def test_the_question_of_a_reader_who_leaves_is_kept() -> None:
         assert await chat.turns() == [UNANSWERED]
         _, answer = await chat.messages("c-1")
         assert answer["interrupted"] is True
+
+
+async def test_a_reader_who_is_cancelled_again_and_again_is_kept_and_paid() -> None:
+    async with chat_of(replies.in_turn(replies.streamed(*PIECES))) as chat:
+        scope, service = WriteScope("admin"), chat.world.services.completions
+        said = {"role": "user", "content": ASKED}
+        asked = asked_of({"messages": [said]}, [Message("user", ASKED)], "c-1")
+        begun = await service.begin(scope, asked, Recorder())
+        reading = asyncio.Event()
+
+        async def read() -> None:
+            async with aclosing(service.stream(scope, begun, Recorder())) as chunks:
+                async for _ in chunks:
+                    reading.set()
+                    await asyncio.sleep(60)
+
+        reader = asyncio.create_task(read())
+        await reading.wait()
+        while not reader.done():
+            reader.cancel()
+            await asyncio.sleep(0)
+        for _ in range(100):
+            await asyncio.sleep(0.01)
+            if await chat.turns() and not service._unfinished:
+                break
+        assert await chat.turns() == [UNANSWERED]
+        total = await chat.world.services.models.usage(ADMIN, chat.world.clock.now() - timedelta(1))
+        assert total.by_helper["chat"][0] == 1
 
 
 @pytest.mark.parametrize("stream", [False, True])
