@@ -115,6 +115,11 @@ class Form:
     of_self: bool = False
     of_memory: bool = False
 
+    @property
+    def is_general(self) -> bool:
+        """Whether such a message seldom asks for what a memory holds."""
+        return self.small_talk or self.order
+
 
 class KnowledgeModel(SettingsSection):
     """A logistic model over `SIGNALS`, for one embedding model; written by `jobs.build.silence`."""
@@ -140,7 +145,7 @@ REASONS: Mapping[str, str] = {
     "narrowed": "A filter, an order or a tier was asked for, so what fits is told.",
     "of_memory": "The message asks for what was said or is kept here, so what fits is told.",
     "few_memories": "There are too few memories to tell what is far from all of them.",
-    "other_language": "The memories are in another language than what is asked of oneself.",
+    "other_language": "The memories are in another language, in which far says little.",
     "held": "A memory holds what the question names, or solved it before.",
     "far": "No memory is near enough to the question, and its words are hardly known.",
     "near": "Memories are near to the question.",
@@ -240,7 +245,7 @@ def assess_knowledge(
         reason = "of_memory"
     elif reach.memories < FEW_MEMORIES:
         reason = "few_memories"
-    elif probability < least and crosses and form.of_self:
+    elif probability < least and crosses and (form.of_self or not form.is_general):
         reason = "other_language"
     elif probability < least:
         known, reason = "no", "far"

@@ -105,11 +105,13 @@ def test_names_are_capitals_inside_the_text(forms: Forms) -> None:
     assert forms.read("Where am I going? caroline").names == ()
 
 
-def test_what_is_asked_of_oneself_in_another_language_is_told() -> None:
-    own = Form(of_self=True)
-    assert assess_knowledge(FAR, own, MODEL, None, crosses=True).reason == "other_language"
-    assert assess_knowledge(FAR, own, MODEL, None, crosses=False).known == "no"
-    assert assess_knowledge(FAR, WORDS, MODEL, None, crosses=True).known == "no"
+def test_what_is_asked_in_another_language_is_told_unless_it_is_talk_or_an_order() -> None:
+    own = Form(of_self=True, order=True)
+    for form in (own, WORDS):
+        assert assess_knowledge(FAR, form, MODEL, None, crosses=True).reason == "other_language"
+        assert assess_knowledge(FAR, form, MODEL, None, crosses=False).known == "no"
+    for general in (Form(small_talk=True), Form(order=True)):
+        assert assess_knowledge(FAR, general, MODEL, None, crosses=True).known == "no"
 
 
 def test_signals_of_a_question_without_words() -> None:
