@@ -76,7 +76,8 @@ class Forms(SettingsSection):
         return Form(
             words=tuple(dict.fromkeys(_slots(one) for one in said if one.text not in STOP_WORDS)),
             names=_names_of(head),
-            small_talk=not talk.isdisjoint(first),
+            # A greeting before a question is no small talk: "Good morning! Where do I live?"
+            small_talk=not talk.isdisjoint(first) and "?" not in head,
             order=not orders.isdisjoint(first),
             of_self=not of_self.isdisjoint(texts),
             of_memory=any(phrase in plain for phrase in self._phrases)

@@ -87,6 +87,8 @@ def test_a_message_that_asks_memory(forms: Forms, asked: str) -> None:
         ("thanks!", True, False, 1),
         ("Write a poem about the sea", False, True, 3),
         ("Where is the spare key?", False, False, 2),
+        ("Good morning! Where do I live?", False, False, 3),
+        ("בוקר טוב! איפה אני גרה?", False, False, 3),
         ("תודה רבה", True, False, 2),
         ("תכתוב שיר על הים", False, True, 3),
         ("איפה המפתח הרזרבי?", False, False, 2),
