@@ -305,7 +305,7 @@ def _neighbours(near: Floats, texts: _Texts, both: Floats) -> dict[str, Floats]:
     times = np.bincount(cell, near[at, word], minlength=count * size).reshape(count, size)
     norm = K1 * (1.0 - B + B * texts.lengths / texts.lengths.mean())[:, None]
     bm25 = (times * (K1 + 1.0) / (times + norm)) @ both
-    columns = {"bm25_static": bm25[:, 0], "bm25_list": bm25[:, 1]}
+    columns: dict[str, npt.NDArray[Any]] = {"bm25_static": bm25[:, 0], "bm25_list": bm25[:, 1]}
     if size < 2:
         zeros = np.zeros(count, np.float32)
         return columns | {"bigrams": zeros, "bigrams_loose": zeros}
