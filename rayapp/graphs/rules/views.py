@@ -104,9 +104,10 @@ def concept_total(found: records.ConceptDefinition) -> ConceptTotal:
 def examples_of(
     rows: Iterable[records.RoutingRow | records.ActionRow],
 ) -> tuple[records.Example, ...]:
-    """The remembered outcomes of all rows, newest first."""
+    """The remembered outcomes of all rows, newest first, those of one time by their memory."""
     found = {(e.point_id, e.outcome, e.at): e for row in rows for e in row.examples}
-    return tuple(sorted(found.values(), key=lambda e: (e.at, e.point_id), reverse=True))
+    by_memory = sorted(found.values(), key=lambda e: (e.memory_id, e.outcome))
+    return tuple(sorted(by_memory, key=lambda e: e.at, reverse=True))
 
 
 def _by_tier(rows: Iterable[records.ActionRow]) -> dict[Tier, records.Counters]:
