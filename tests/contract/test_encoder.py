@@ -182,12 +182,12 @@ class TestPort:
     async def test_a_question_does_not_wait_for_a_bulk_load(self, encoder: Encoder) -> None:
         passage = "The train to Jerusalem takes half an hour. " * 40
         load = asyncio.create_task(
-            encoder.read([f"{row} {passage}" for row in range(24)], "passage", timeout_s=60)
+            encoder.read([f"{row} {passage}" for row in range(8)], "passage", timeout_s=60)
         )
         await asyncio.sleep(0.05)
         await encoder.read(["Where do I live?"], "query", timeout_s=10)
         assert not load.done()
-        assert len(await load) == 24
+        assert len(await load) == 8
 
     async def test_an_empty_text_is_refused(self, encoder: Encoder) -> None:
         with pytest.raises(InvalidInput):

@@ -7,6 +7,7 @@ import pytest
 from rayapp.assistant.records import ContextRequest
 from rayapp.core.settings.model import ContextSettings
 from rayapp.memory.scope import ReadScope
+from rayapp.search import resident
 from tests.support.harness import Harness
 
 READ = ReadScope("dana")
@@ -42,6 +43,12 @@ CASES = [
     pytest.param(ENGLISH, "thanks, that's great!", "Where is the spare key of the flat?", id="en"),
     pytest.param(HEBREW, "תודה רבה, מעולה!", "איפה המפתח הרזרבי של הדירה?", id="he"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first question waits for the view of its user, however busy the machine is."""
+    monkeypatch.setattr(resident, "WAIT_S", 10.0)
 
 
 async def open_store(texts: tuple[str, ...], **context: float) -> Harness:
