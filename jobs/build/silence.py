@@ -150,13 +150,22 @@ def run_of(items: Sequence[OneT], number: int, parts: int) -> Sequence[OneT]:
     return items[len(items) * number // parts : len(items) * (number + 1) // parts]
 
 
-def everyday(path: Path = EVERYDAY) -> list[tuple[str, bool]]:
-    """Messages of every day, and whether they only judge."""
-    tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of every day. `held_out`: it only judges."""
+
+    text: str
+    lang: str
+    held_out: bool
+
+
+def everyday() -> list[Message]:
+    """Messages that no memory answers."""
+    tree = yaml.safe_load(EVERYDAY.read_text(encoding="utf-8"))
     return [
-        (str(text), part == "held_out")
+        Message(str(text), lang, part == "held_out")
         for part, languages in tree.items()
-        for texts in languages.values()
+        for lang, texts in languages.items()
         for text in texts
     ]
 
@@ -177,9 +186,9 @@ def examples_of(stores: Mapping[str, tuple[str, Corpus]], bench: Bench) -> Itera
                 yield Example(signals, kind, name, "own", size, shown)
             for text in chance.sample(foreign, min(len(foreign), MOST_FOREIGN >> small)):
                 yield Example(bench.ask(view, text, ())[0], kind, name, "foreign", size)
-            for text, held in chance.sample(daily, MOST_EVERYDAY >> small):
-                signals = bench.ask(view, text, ())[0]
-                yield Example(signals, kind, name, "everyday", size, held_out=held)
+            for said in chance.sample(daily, MOST_EVERYDAY >> small):
+                signals = bench.ask(view, said.text, ())[0]
+                yield Example(signals, kind, name, "everyday", size, held_out=said.held_out)
 
 
 def foreign_of(

@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rich.table import Table
 
+from jobs.build.silence import EVERYDAY
 from jobs.suites import (
     beam,
     datagov_report,
@@ -20,6 +21,7 @@ from jobs.suites import (
     precision_report,
     report,
     scenarios,
+    silence_report,
 )
 from jobs.suites.datagov import DatagovSuite
 from jobs.suites.datagov_set import SCHEMAS, SNAPSHOT, load_datagov
@@ -29,6 +31,7 @@ from jobs.suites.precision_set import BELIEFS, CASES, load_precision
 from jobs.suites.rows import Row
 from jobs.suites.runner import Answered, RunOptions, SuiteRun, ask_suite, store_suite
 from jobs.suites.searched import Searched
+from jobs.suites.silence import SilenceSuite, load_silence
 from jobs.suites.suite import Suite
 from rayapp.client import MemoryClient
 from rayapp.client.progress import Progress
@@ -210,5 +213,17 @@ KINDS: Mapping[str, SuiteKind[Any]] = {
             scenarios.NAME: scenarios.ADVERSARIAL,
         },
         stored(mixed.load_mixed),
+    ),
+    "silence": SuiteKind(
+        files={
+            locomo.NAME: (locomo.FILE,),
+            beam.NAME: (beam.FILE,),
+            heq.NAME: (heq.FILE,),
+            parashoot.NAME: (parashoot.FILE,),
+        },
+        load=own(load_silence, SilenceSuite),
+        told=silence_report,
+        answered=lambda run: [],
+        ours=(EVERYDAY,),
     ),
 }

@@ -125,10 +125,8 @@ class CompletionsService:
         asked = begun.asked
         tools = rules.callable_tools(begun.body)
         hijacked = mend(body, asked.asks, json_wanted=asked.wants_json, tools=tools)
-        if said is None and not rules.calls_tools(body):
-            await self._keep_interrupted(scope, begun, "", recorder)
-        own = None if rules.calls_tools(body) else self._own(said, hijacked)
-        await self._keep(scope, begun, own, recorder)
+        if not rules.calls_tools(body):
+            await self._keep_answer(scope, begun, said, hijacked, recorder)
         await self._record(scope, begun, body.get("usage"), said.content if said else "")
         return body
 
@@ -175,11 +173,12 @@ class CompletionsService:
         if passing.called:
             return
         said = passing.first.said
-        if passing.finished and not passing.failed and said.strip():
-            whole = self._own(Message("assistant", said), passing.first.hijacked)
-            await self._keep(scope, begun, whole, recorder)
-        elif passing.first.hijacked is None:
+        hijacked = passing.first.hijacked
+        if hijacked is None and (passing.failed or not passing.finished or not said.strip()):
             await self._keep_interrupted(scope, begun, said, recorder)
+        else:
+            whole = Message("assistant", said)
+            await self._keep_answer(scope, begun, whole, hijacked, recorder)
 
     async def models(self) -> list[dict[str, Any]]:
         """Those of the endpoint; the one of the settings where it does not say."""
@@ -190,19 +189,34 @@ class CompletionsService:
         if self.chat_endpoint is not None:
             await self.chat_endpoint.close()
 
-    def _own(self, said: Message | None, hijacked: str | None) -> Message | None:
-        """The answer, unless it obeys somebody else: that teaches nothing."""
-        if hijacked is None:
-            return said
-        self.runtime.metrics.count("chats_lost", reason="hijacked")
-        logger.warning("an answer was taken back: %s", hijacked)
-        return None
+    async def _keep_answer(
+        self,
+        scope: WriteScope,
+        begun: Begun,
+        said: Message | None,
+        hijacked: str | None,
+        recorder: Recorder,
+    ) -> None:
+        """The turn; its question alone where the answer is none, or obeys somebody else."""
+        if hijacked is not None:
+            logger.warning("an answer was taken back: %s", hijacked)
+            await self._keep_interrupted(scope, begun, "", recorder, reason="hijacked")
+        elif said is None:
+            await self._keep_interrupted(scope, begun, "", recorder)
+        else:
+            await self._keep(scope, begun, said, recorder)
 
     async def _keep_interrupted(
-        self, scope: WriteScope, begun: Begun, said: str, recorder: Recorder
+        self,
+        scope: WriteScope,
+        begun: Begun,
+        said: str,
+        recorder: Recorder,
+        *,
+        reason: str = "interrupted",
     ) -> None:
         """The words of a person are not lost with the answer: `said` is what had come of it."""
-        self.runtime.metrics.count("chats_lost", reason="interrupted")
+        self.runtime.metrics.count("chats_lost", reason=reason)
         answer = Message("assistant", said)
         await self._keep(scope, begun, answer, recorder, interrupted=True)
 
@@ -210,14 +224,14 @@ class CompletionsService:
         self,
         scope: WriteScope,
         begun: Begun,
-        said: Message | None,
+        said: Message,
         recorder: Recorder,
         *,
         interrupted: bool = False,
     ) -> None:
         """The model has answered, so whatever fails here costs the turn's memory alone."""
         asked = begun.asked
-        if said is None or asked.question is None:
+        if asked.question is None:
             return
         answer = replace(said, content=without_forbidden(said.content))
         request = _request(asked, (*asked.messages, answer), recorder)

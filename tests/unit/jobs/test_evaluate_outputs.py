@@ -285,7 +285,7 @@ def test_every_set_is_read_before_the_first_one_runs(
 
 def test_our_own_question_files_are_part_of_the_data() -> None:
     ours = {path.name for kind in KINDS.values() for path in kind.ours}
-    assert ours == {"datagov_questions.yaml", "contradictions.yaml"}
+    assert ours == {"datagov_questions.yaml", "contradictions.yaml", "everyday.yaml"}
     assert all(path.is_file() for kind in KINDS.values() for path in kind.ours)
 
 
