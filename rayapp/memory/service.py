@@ -17,6 +17,7 @@ from rayapp.memory.rules import creation
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.rules.filtering import is_expired
 from rayapp.memory.rules.lifecycle import (
+    ANOTHER_PERIOD,
     as_period,
     brought_back,
     earlier_period,
@@ -362,7 +363,7 @@ class MemoriesService:
 
         try:
             await self._change(
-                scope, existing.memory_id, change, ChangeType.UPDATE, "another period", None
+                scope, existing.memory_id, change, ChangeType.UPDATE, ANOTHER_PERIOD, None
             )
         except (errors.NotFound, errors.Conflict):
             return _changed_meanwhile(item)

@@ -291,6 +291,11 @@ def open_scope(item: MemoryItem) -> str:
     return item.dedup_scope.partition(_PERIOD)[0]
 
 
+def is_period(scope: str) -> bool:
+    """Whether it is the scope of one of several periods."""
+    return _PERIOD in scope
+
+
 def _edited_scope(before: MemoryItem, after: MemoryItem) -> str:
     """A text about another person, or of a period with another end, is another fact. The scope of a
     part of a document is its document."""
@@ -301,7 +306,7 @@ def _edited_scope(before: MemoryItem, after: MemoryItem) -> str:
         scope = scope if was is None else scope.removesuffix(f" {was}")
         scope = scope if whom is None else f"{scope} {whom}"
     return (
-        period_scope(replace(after, dedup_scope=scope)) if _PERIOD in before.dedup_scope else scope
+        period_scope(replace(after, dedup_scope=scope)) if is_period(before.dedup_scope) else scope
     )
 
 

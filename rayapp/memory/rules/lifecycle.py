@@ -325,7 +325,8 @@ def reopen(item: MemoryItem) -> MemoryItem:
 
 
 # What is said again after it had ended is true in two periods: two memories, of which the earlier
-# has a dedup scope of its own.
+# has a dedup scope of its own. Why the stored one of them changed:
+ANOTHER_PERIOD = "another period"
 
 
 def earlier_period(one: MemoryItem, other: MemoryItem) -> MemoryItem | None:
@@ -351,6 +352,22 @@ def as_period(item: MemoryItem, earlier: bool) -> MemoryItem:
     if earlier:
         return replace(item, dedup_scope=period_scope(item))
     return replace(item, valid_from=change_time(item))
+
+
+def as_periods(item: MemoryItem, other: MemoryItem) -> tuple[MemoryItem, MemoryItem] | None:
+    """`item` and `other`, two active ones that say the same, each within its own time alone; None:
+    they are one period."""
+    earlier = earlier_period(item, other)
+    if item.dedup_scope == other.dedup_scope:
+        if earlier is None:
+            return None
+        return as_period(item, earlier is item), as_period(other, earlier is other)
+    if (item.valid_from, item.valid_to) == (other.valid_from, other.valid_to):
+        return None
+    if earlier is None:
+        return item, other
+    # Told apart before: the later one may not know yet when it begins.
+    return (item, as_period(other, False)) if earlier is item else (as_period(item, False), other)
 
 
 def brought_back(item: MemoryItem, now: datetime, until: datetime | None = None) -> MemoryItem:
