@@ -204,7 +204,7 @@ def new_item(
     new: NewMemory, *, user_id: str, memory_id: str, now: datetime, stored_by: str = ""
 ) -> MemoryItem:
     """The item that `new` becomes: `pending`, version 1, times from the server's clock."""
-    instruction = instruction_of(new.text, new.tier, new.source.type)
+    instruction = _instruction_of(new.text, new.tier, new.source)
     subject = label_form(new.subject_id or "")
     return MemoryItem(
         memory_id=memory_id,
@@ -243,6 +243,10 @@ def new_item(
         attached_to=new.attached_to,
         index=IndexState(next_attempt_at=now),
     )
+
+
+def _instruction_of(text: str, tier: Tier, source: Source) -> str | None:
+    return instruction_of(text, tier, source.type, is_turn=source.message_id is not None)
 
 
 def _trust(new: NewMemory) -> float:
@@ -323,7 +327,7 @@ def apply_edit(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
         return item
     changed = replace(changed, dedup_scope=_edited_scope(item, changed))
     op = IndexOp.VECTOR if text != item.text else IndexOp.PAYLOAD
-    instruction = instruction_of(text, item.tier, item.source.type)
+    instruction = _instruction_of(text, item.tier, item.source)
     if bool(instruction) != bool(item.instruction):
         changed = replace(changed, expires_at=lifetime(item.tier, instruction, now))
     hashed, lang = content_hash(text), detect_language(text)

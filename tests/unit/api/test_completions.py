@@ -37,7 +37,7 @@ KNOWN = "Dana lives in Haifa near the port; דנה גרה בחיפה ליד הנ
 ASKED = "Where does Dana live these days? איפה דנה גרה?"
 SAID = "Dana lives in Haifa, near the port, as she told you in May. דנה גרה בחיפה."
 # A turn whose answer did not come, or broke off.
-UNANSWERED = f"User: {ASKED}\nAssistant: …"
+UNANSWERED = f"User: {ASKED}"
 MARKED = f"{SAID}\n<!-- MEM: 1👍 -->"
 WEATHER: Any = {"type": "function", "function": {"name": "weather", "parameters": {}}}
 
