@@ -99,7 +99,7 @@ def check_new(new: NewMemory, limits: TextLimits) -> None:
     _guard_tier(new.tier, new.text, new.tags, new.always_inject)
     if new.tier is Tier.MEMORY_BANK and (new.importance is None or new.confidence is None):
         raise InvalidInput(
-            "memory_bank needs importance and confidence, each 0 to 1.", code="bank_no_quality"
+            "The memory bank needs importance and confidence, each 0 to 1.", code="bank_no_quality"
         )
 
 
@@ -186,10 +186,10 @@ def _guard_tier(tier: Tier, text: str, tags: tuple[str, ...], always_inject: boo
             )
         return
     if not tags:
-        raise InvalidInput("memory_bank needs at least one tag; add one.", code="bank_no_tags")
+        raise InvalidInput("The memory bank needs at least one tag; add one.", code="bank_no_tags")
     if is_raw_exchange(text):
         raise InvalidInput(
-            "memory_bank keeps facts, not raw exchanges; store the fact itself.",
+            "The memory bank keeps facts, not whole exchanges; store the fact itself.",
             code="bank_raw_exchange",
         )
 

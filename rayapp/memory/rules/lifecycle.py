@@ -182,8 +182,8 @@ def left_for(kept: Sequence[MemoryItem], gone: Sequence[str]) -> dict[str, tuple
 def room_made(archived: Sequence[str]) -> str:
     """What a person or an assistant is told of those that left; at least one did."""
     if len(archived) == 1:
-        return f"1 less useful fact was archived to make room ({archived[0]})"
-    return f"{len(archived)} less useful facts were archived to make room ({', '.join(archived)})"
+        return "1 less useful fact was archived to make room"
+    return f"{len(archived)} less useful facts were archived to make room"
 
 
 def _may_leave(item: MemoryItem) -> bool:

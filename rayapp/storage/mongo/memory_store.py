@@ -577,8 +577,7 @@ def _checked(
 
 def _gone(memory_id: str) -> NotFound:
     return NotFound(
-        f"No memory {memory_id}: check the id, it may have been deleted.",
-        details={"memory_id": memory_id},
+        "There is no such memory; it may have been deleted.", details={"memory_id": memory_id}
     )
 
 

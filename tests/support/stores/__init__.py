@@ -282,8 +282,7 @@ class InMemoryMemoryStore(InMemoryQueue):
             if item.memory_id == memory_id:
                 return self._rows[item.point_id]
         raise NotFound(
-            f"No memory {memory_id}: check the id, it may have been deleted.",
-            details={"memory_id": memory_id},
+            "There is no such memory; it may have been deleted.", details={"memory_id": memory_id}
         )
 
     def _by_id(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
