@@ -44,6 +44,7 @@ class TierStatsView(Answer):
 
     active_count: int = path("active")
     archived_count: int = path("archived")
+    hidden_count: int = path("hidden")
     deleted_count: int = path("deleted")
     uses_total: int
     success_rate: float

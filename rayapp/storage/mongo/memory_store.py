@@ -19,6 +19,7 @@ from rayapp.memory.item import MOST_ALSO, MemoryItem, MemoryVersion, Status, Syn
 from rayapp.memory.ports import InsertResult, Page, TierCount
 from rayapp.memory.rules.creation import deleted, open_scope
 from rayapp.memory.rules.filtering import MANUAL_SOURCE, is_followed
+from rayapp.memory.rules.hiding import PREFIX, PREFIX_END
 from rayapp.memory.rules.revision import queued, revised, revived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -70,9 +71,13 @@ class ItemCounts:
     ) -> list[TierCount]:
         """What is there by tier and status, and how much was ever deleted: reads every row."""
         active = {"$eq": ["$status", Status.ACTIVE.value]}
+        put_away = {"$eq": ["$status", Status.ARCHIVED.value]}
+        reason = {"$ifNull": ["$archived_reason", ""]}
+        hidden = {"$and": [{"$gte": [reason, PREFIX]}, {"$lt": [reason, PREFIX_END]}]}
         sums: Document = {
             "active": {"$sum": {"$cond": [active, 1, 0]}},
-            "archived": {"$sum": {"$cond": [{"$eq": ["$status", Status.ARCHIVED.value]}, 1, 0]}},
+            "archived": {"$sum": {"$cond": [{"$and": [put_away, {"$not": [hidden]}]}, 1, 0]}},
+            "hidden": {"$sum": {"$cond": [{"$and": [put_away, hidden]}, 1, 0]}},
             "uses_total": {"$sum": "$stats.uses"},
             "worked": {"$sum": "$stats.worked_count"},
             "failed": {"$sum": "$stats.failed_count"},

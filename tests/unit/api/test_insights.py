@@ -31,6 +31,7 @@ async def test_stats_have_all_seven_tiers_with_the_clients_names(api: httpx.Asyn
     assert stats["tiers"]["documents"] == {
         "active_count": 1,
         "archived_count": 0,
+        "hidden_count": 0,
         "deleted_count": 0,
         "uses_total": 0,
         "success_rate": 0.5,
