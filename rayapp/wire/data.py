@@ -40,7 +40,7 @@ class GhostBody(UnhideBody):
 class GhostQuery(bases.Lenient):
     """How many hidden memories to list."""
 
-    limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Newest first.")
+    limit: int = Field(bases.MAX_LIST, ge=1, le=bases.MAX_LIST, description="Newest first.")
 
 
 class GhostView(bases.Answer):

@@ -114,7 +114,7 @@ async def test_another_user_neither_hides_nor_shows_nor_sees(api: httpx.AsyncCli
         {"memoryId": "m", "memory_id": "n"},
         {"memoryId": "m", "tier": "nowhere"},
         {"memoryId": "m", "reason": ""},
-        {"memoryId": "m", "reason": "x" * 95},
+        {"memoryId": "m", "reason": "x" * 495},
     ],
 )
 async def test_bad_input_is_422(api: httpx.AsyncClient, body: dict[str, Any]) -> None:
