@@ -112,8 +112,8 @@ class CompletionsService:
         return Begun(asked, body, memory, receipt, intents)
 
     async def complete(self, scope: WriteScope, begun: Begun, recorder: Recorder) -> dict[str, Any]:
-        """The answer of the model, kept as a turn; without one the question is. Raises as
-        `ChatEndpoint.ask`."""
+        """The answer of the model, kept as a turn; without one the question is, and of one that was
+        cut the question teaches alone. Raises as `ChatEndpoint.ask`."""
         try:
             body = await self.endpoint.ask(begun.body)
         except WRONG_REQUEST:
@@ -128,7 +128,10 @@ class CompletionsService:
         if said is None and not rules.calls_tools(body):
             await self._keep_interrupted(scope, begun, "", recorder)
         own = None if rules.calls_tools(body) else self._own(said, hijacked)
-        await self._keep(scope, begun, own, recorder)
+        if own is not None and rules.is_half(body):
+            await self._keep_interrupted(scope, begun, own.content, recorder)
+        else:
+            await self._keep(scope, begun, own, recorder)
         await self._record(scope, begun, body.get("usage"), said.content if said else "")
         return body
 
@@ -175,7 +178,7 @@ class CompletionsService:
         if passing.called:
             return
         said = passing.first.said
-        if passing.finished and not passing.failed and said.strip():
+        if passing.finished and not passing.failed and not passing.cut and said.strip():
             whole = self._own(Message("assistant", said), passing.first.hijacked)
             await self._keep(scope, begun, whole, recorder)
         elif passing.first.hijacked is None:

@@ -344,6 +344,16 @@ class Turn:
         return self.scoring_calls > (1 if owed_before else 0)
 
 
+# Why a model ended before its answer did, in the words of OpenAI's API.
+CUT_SHORT = frozenset({"length", "content_filter"})
+
+
+def is_cut_short(choice: Mapping[str, Any]) -> bool:
+    """Whether a choice, or a message that was kept with its end, is a part of an answer."""
+    reason = choice.get("finish_reason")
+    return isinstance(reason, str) and reason in CUT_SHORT
+
+
 def last_question(messages: Sequence[Message]) -> int | None:
     """Where the last message of the user stands; one without text is none."""
     for at in range(len(messages) - 1, -1, -1):
