@@ -382,7 +382,7 @@ def _total(counts: _Counts | None, backlog: IndexBacklog) -> int:
     """Before they are counted: every row that the index knows, those to be deleted as well."""
     if counts is None:
         return backlog.pending + backlog.synced + backlog.failed
-    return sum(row.active + row.archived for row in counts.rows)
+    return sum(row.active + row.archived + row.hidden for row in counts.rows)
 
 
 def _tier_row(count: TierCount) -> dict[str, Any]:
@@ -390,6 +390,7 @@ def _tier_row(count: TierCount) -> dict[str, Any]:
         "tier": count.tier.value,
         "mongoCount": count.active,
         "archivedCount": count.archived,
+        "hiddenCount": count.hidden,
         "deletedCount": count.deleted,
         # By the queue: counting the points of a tier would read the engine at every look.
         "qdrantCount": count.indexed,

@@ -56,6 +56,8 @@ class JobStore(Protocol):
         """Store a new job; False when its id is there already."""
 
     async def get(self, job_id: str) -> Job | None: ...
+    async def count(self, kind: str | None) -> int: ...
+
     async def recent(self, kind: str | None, limit: int) -> list[Job]:
         """Newest first."""
 

@@ -84,6 +84,10 @@ class JobsService:
             known_kind(kind)
         return await self.store.recent(kind, min(limit, MAX_LISTED))
 
+    async def page(self, kind: str | None, limit: int) -> tuple[list[Job], int]:
+        """Newest first, and how many there are of all."""
+        return await self.recent(kind, limit), await self.store.count(kind)
+
     async def set_desired_state(self, job_id: str, wish: DesiredState) -> Job:
         """Ask something of a job; one that nobody drives is started again, or cancelled at once.
 

@@ -196,8 +196,8 @@ class BooksService:
             rests_on = await self.get(reads, book.linked_to)
             if rests_on.attached_to is not None:
                 raise Conflict(
-                    f"It says the same as {rests_on.title}; publish that one first: "
-                    f"{rests_on.book_id}."
+                    f"It says the same as {rests_on.title}; publish that one first.",
+                    details={"book_id": rests_on.book_id},
                 )
         opened = replace(
             book,
@@ -211,7 +211,7 @@ class BooksService:
                 raise _duplicate(opened, one)
         if book.state is not BookState.COMPLETED or not await self._store.publish(opened):
             raise Conflict(
-                f"The document {book_id} is {book.state.value}; publish it when it is completed."
+                f"The document {book.title} is {book.state.value}; publish it when it is completed."
             )
         return opened
 
@@ -276,7 +276,8 @@ class BooksService:
         gone = library.ended(book, BookState.CANCELLED, self._clock.now())
         if not await self._store.end(gone):
             raise Conflict(
-                f"The document {book_id} is {book.state.value} already; delete it if you mean that."
+                f"The document {book.title} is {book.state.value} already; delete it if you mean "
+                "that."
             )
         await self._store.drop_upload(scope, book.upload_id)
         return gone
@@ -292,7 +293,7 @@ class BooksService:
         """Two files of one text have its chunks once: none may take them from the other."""
         others = await self._store.linked(scope, book.book_id)
         if others:
-            names = ", ".join(f"{one.title} ({one.book_id})" for one in others[:NAMED])
+            names = ", ".join(one.title for one in others[:NAMED])
             raise Conflict(
                 f"{len(others)} more of your documents rest on the text of {book.title}: delete "
                 f"them first ({names}).",
@@ -344,11 +345,11 @@ class BooksService:
 
 
 def _duplicate(book: Book, known: Book) -> Duplicate:
-    said = f"This document is here already: {known.book_id}."
+    said = f"This document is here already: {known.title}."
     if known.file_hash != book.file_hash:
         said = (
-            f"A document with the title {known.title} is here already; send replace=true to put "
-            f"this one in its place, or another title: {known.book_id}."
+            f"A document with the title {known.title} is here already; give this one another "
+            "title, or ask that it replaces that one."
         )
     return Duplicate(
         said,
@@ -362,8 +363,9 @@ def _duplicate(book: Book, known: Book) -> Duplicate:
 
 def _no_book(book_id: str) -> NotFound:
     return NotFound(
-        f"No document {book_id}; list /api/memory/books to see what there is.",
+        "There is no such document; it may have been deleted.",
         code="book_not_found",
+        details={"book_id": book_id},
     )
 
 

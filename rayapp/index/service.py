@@ -20,7 +20,7 @@ from rayapp.index.rules.points import collections_of, payload_update_of, vector_
 from rayapp.index.write_barrier import held
 from rayapp.memory.item import IndexOp, MemoryItem, Status
 from rayapp.memory.ports import IndexResult, MemoryStore
-from rayapp.memory.rules.lifecycle import hidden_reason
+from rayapp.memory.rules.hiding import hidden_reason
 from rayapp.memory.scope import ReadScope
 
 # Which model the running service serves: its indexers keep a lease of that name alive.

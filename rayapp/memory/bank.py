@@ -82,6 +82,7 @@ class MemoryBankService:
             statuses=(status,),
             tags_any=(tag,) if tag else None,
             include_superseded=True,
+            include_hidden=False,
         )
         return await self._memories.page(
             scope, where, ItemQuery(limit=limit, offset=offset, with_total=True)

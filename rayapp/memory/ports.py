@@ -68,11 +68,13 @@ class IndexBacklog:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierCount:
     """`deleted`: how many ever were; their rows go with their points. `waiting`: items whose newest
-    state is not in the index yet. `indexed`: active ones whose newest state is."""
+    state is not in the index yet. `indexed`: active ones whose newest state is. `hidden`: what a
+    person hid, which is not among the archived."""
 
     tier: Tier
     active: int = 0
     archived: int = 0
+    hidden: int = 0
     deleted: int = 0
     uses_total: int = 0
     worked: int = 0
@@ -267,7 +269,10 @@ class UserRows(Protocol):
     """What the truth keeps of one user, beyond the reads of `MemoryStore`."""
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
-        """Memories archived with a reason of `memory.rules.lifecycle`, newest first."""
+        """Memories archived with a reason of `memory.rules.hiding`, newest first."""
+
+    async def count_hidden(self, scope: ReadScope) -> int:
+        """Of all that `hidden` lists."""
 
     async def counts(self, scope: ReadScope) -> RowCounts: ...
     async def delete_page(

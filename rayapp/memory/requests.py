@@ -51,10 +51,11 @@ class RowCounts:
 class TierTotal:
     active: int = 0
     archived: int = 0
+    hidden: int = 0
 
     @property
     def count(self) -> int:
-        return self.active + self.archived
+        return self.active + self.archived + self.hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

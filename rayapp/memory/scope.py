@@ -28,7 +28,8 @@ class ItemFilter:
     `instruction`: whether the item has one; no index answers it.
     `attached_to`: the conversation that asks. What is attached to another one is never seen, unless
     `include_attached`, which is for work on all that is stored.
-    `updated_to` (half open, as `created_to`): the primary store alone answers it.
+    `updated_to` (half open, as `created_to`): the primary store alone answers it, and
+    `include_hidden`, without which what a person hid is not among what is archived.
     Names (`NAMED_FIELDS`, `tags_all`) match in each of their spellings.
     `now` hides items whose `expires_at` has passed; `valid_at` keeps what was valid then.
     """
@@ -63,6 +64,7 @@ class ItemFilter:
     include_superseded: bool = False
     attached_to: str | None = None
     include_attached: bool = False
+    include_hidden: bool = True
 
     def __post_init__(self) -> None:
         for name in NAMED_FIELDS:

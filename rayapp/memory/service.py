@@ -17,6 +17,7 @@ from rayapp.memory.rules import creation
 from rayapp.memory.rules.creation import TextLimits
 from rayapp.memory.rules.filtering import is_expired
 from rayapp.memory.rules.lifecycle import (
+    ANOTHER_PERIOD,
     as_period,
     brought_back,
     earlier_period,
@@ -168,7 +169,8 @@ class MemoriesService:
         item = await self.items.get(scope, memory_id)
         if item is None:
             raise errors.NotFound(
-                f"No memory {memory_id}; list /api/memory/items to see what exists."
+                "There is no such memory; it may have been deleted.",
+                details={"memory_id": memory_id},
             )
         return item
 
@@ -362,7 +364,7 @@ class MemoriesService:
 
         try:
             await self._change(
-                scope, existing.memory_id, change, ChangeType.UPDATE, "another period", None
+                scope, existing.memory_id, change, ChangeType.UPDATE, ANOTHER_PERIOD, None
             )
         except (errors.NotFound, errors.Conflict):
             return _changed_meanwhile(item)
@@ -409,7 +411,9 @@ class MemoriesService:
         for attempt in range(1, EDIT_ATTEMPTS + 1):
             item = await self.get(scope.own, memory_id)
             if TIER_POLICY[item.tier].shared:
-                raise errors.NotFound(f"No memory {memory_id} of yours.")
+                raise errors.NotFound(
+                    "There is no such memory of yours.", details={"memory_id": memory_id}
+                )
             if expected_version is not None and item.version != expected_version:
                 raise errors.VersionConflict(
                     f"Memory {memory_id} is at version {item.version}, not {expected_version}; "
@@ -434,7 +438,7 @@ def _refuse_merged(item: MemoryItem, asked_for: str, wish: str) -> None:
     Somebody who removes one of two duplicates means to keep the other."""
     if item.memory_id != asked_for:
         raise errors.Conflict(
-            f"Memory {asked_for} was merged into {item.memory_id}. {wish} that one if you mean it.",
+            f"This memory became part of another one. {wish} that one if you mean it.",
             code="merged",
             details={"memory_id": item.memory_id},
         )

@@ -9,7 +9,7 @@ from rayapp.core.runtime import Runtime
 from rayapp.memory import requests
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import MemoryStore, UserRows
-from rayapp.memory.rules.lifecycle import archived_reason, hidden_reason
+from rayapp.memory.rules.hiding import archived_reason, hidden_reason
 from rayapp.memory.scope import EVERYTHING, ItemFilter, ReadScope, WriteScope
 from rayapp.memory.service import MemoriesService
 from rayapp.memory.tiers import CORE_TIERS, Tier
@@ -43,8 +43,7 @@ class UserDataService:
         item = await self.memories.archive(scope, memory_id, reason=archived_reason(reason))
         if hidden_reason(item) is None:
             raise Conflict(
-                f"Memory {memory_id} is archived already, so nobody sees it; restore it first to "
-                "hide it.",
+                "The memory is archived already, so nobody sees it; restore it first to hide it.",
                 code="archived_already",
                 details={"memory_id": memory_id},
             )
@@ -55,15 +54,17 @@ class UserDataService:
         item = await self.memories.get(scope.own, memory_id)
         if hidden_reason(item) is None:
             raise NotFound(
-                f"Memory {memory_id} is not hidden; list /api/memory/ghost to see which are.",
+                "The memory is not hidden, so there is nothing to show again.",
                 code="not_hidden",
                 details={"memory_id": memory_id, "status": item.status.value},
             )
         return await self.memories.restore(scope, memory_id, expected_version=item.version)
 
-    async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
-        """Newest first."""
-        return await self.rows.hidden(scope, limit)
+    async def hidden(self, scope: ReadScope, limit: int) -> tuple[list[MemoryItem], int]:
+        """Newest first, and how many there are of all."""
+        found = await self.rows.hidden(scope, limit)
+        full = len(found) == limit
+        return found, await self.rows.count_hidden(scope) if full else len(found)
 
     # --- counts and clearing
 
@@ -72,7 +73,10 @@ class UserDataService:
             self.items.tier_counts(scope.own), self.rows.counts(scope.own)
         )
         totals = {
-            row.tier: requests.TierTotal(active=row.active, archived=row.archived) for row in found
+            row.tier: requests.TierTotal(
+                active=row.active, archived=row.archived, hidden=row.hidden
+            )
+            for row in found
         }
         return requests.UserCounts(
             tiers={tier: totals.get(tier, requests.TierTotal()) for tier in CORE_TIERS}, rows=rows

@@ -165,7 +165,8 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAnswer:
-    """`total` counts candidates after filtering; `degraded` says which stages were skipped, why.
+    """`total` counts candidates of the first page after filtering, whichever page it is; later
+    pages may go on beyond them. `degraded` says which stages were skipped, why.
 
     `answered_by`: the position of the hit that answers, as a model read it; None = nobody read.
     `timings_ms` add up to the time of the search; `spans` say when its stages ran.

@@ -222,7 +222,8 @@ class SearchService:
         """`lists`: all candidates of each window, in their final order."""
         offset, limit = prepared.query.offset, prepared.limit
         best = lists[-1]
-        ranked, kept = self._listed(prepared, [self.precise(prepared, one) for one in lists])
+        wanted = [self.precise(prepared, one) for one in lists]
+        ranked, kept = self._listed(prepared, wanted)
         shown = kept[offset : offset + limit]
         hits = self.page(prepared, ranked, kept)
         value = self._relevance(prepared, ranked or best)
@@ -240,7 +241,7 @@ class SearchService:
         return SearchAnswer(
             receipt_id=None,
             hits=() if abstained else worth,
-            total=len(ranked),
+            total=len(wanted[0]),
             confidence=label,
             relevance=value,
             weak=len(hits) - len(worth),

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from rayapp.text.hebrew import GERESH, GERSHAYIM, HEBREW_LETTER, MAQAF, POINTS
 
@@ -130,3 +131,18 @@ def find_forbidden(text: str) -> str | None:
     code = ord(match.group())
     kind = "lone surrogate" if code >= 0xD800 else "control character"
     return f"{kind} U+{code:04X} at character {match.start()}"
+
+
+# A heading of Markdown, wherever it came from; `#1` and `#garden` are words.
+_HEADING_MARK = re.compile(r"\s*#{1,6}(?:[ \t]+|$)")
+
+
+def below_headings(lines: Iterable[str]) -> list[str]:
+    """The lines that say something and are no headings of Markdown; of headings alone, their
+    words."""
+    every = [(line.strip(), _HEADING_MARK.match(line)) for line in lines]
+    said = [line for line, mark in every if line and mark is None]
+    if said:
+        return said
+    words = (line[mark.end() :].strip(" \t#") for line, mark in every if mark is not None)
+    return [one for one in words if one]

@@ -31,7 +31,7 @@ class BankQuery(bases.Lenient):
     aliases: ClassVar = {"skip": "offset"}
     status: BankStatus = Field("active", description="Active or archived memories.")
     tag: bases.Label | None = bases.optional("Only memories with this tag.")
-    limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Memories on a page.")
+    limit: int = Field(100, ge=1, le=bases.MAX_LIST, description="Memories on a page.")
     offset: int = Field(0, ge=0, le=bases.MAX_OFFSET, description="Memories to skip.")
 
 
@@ -104,7 +104,7 @@ class BulkArchiveBody(BulkBody):
 class ListedQuery(bases.Lenient):
     """Query fields of the goals and values."""
 
-    limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Entries, newest first.")
+    limit: int = Field(100, ge=1, le=bases.MAX_LIST, description="Entries, newest first.")
 
 
 class ListedBody(bases.Lenient, bases.Keyed):

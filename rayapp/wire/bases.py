@@ -37,8 +37,10 @@ MAX_CONCEPT_CHARS = 512
 # Of one page, and how deep paging by offset goes; deeper paging takes a cursor.
 MAX_PAGE = 200
 MAX_OFFSET = 10_000
+# Of a list that the first client shows whole: as much as its memory bank holds.
+MAX_LIST = 1_000
 MAX_FILTER_VALUES = 500
-MAX_REASON_CHARS = 100
+MAX_REASON_CHARS = 500
 MAX_ID_CHARS = 512
 MAX_MODEL_CHARS = 200
 MAX_SUMMARY_CHARS = 10_000

@@ -101,7 +101,9 @@ class SeenFrom(bases.Lenient):
 class BooksQuery(SeenFrom):
     """Which page of the list."""
 
-    limit: Annotated[int, Field(ge=1, le=bases.MAX_PAGE)] = Field(50, description="Most.")
+    limit: Annotated[int, Field(ge=1, le=bases.MAX_LIST)] = Field(
+        bases.MAX_LIST, description="Most."
+    )
     offset: Annotated[int, Field(ge=0, le=bases.MAX_OFFSET)] = Field(0, description="To skip.")
     failed: bool = Field(True, description="Also those that could not be taken in.")
 
@@ -338,6 +340,7 @@ class DocumentsQuery(BooksQuery):
     """Which page of the library."""
 
     aliases: ClassVar = SeenFrom.aliases | {"skip": "offset"}
+    limit: Annotated[int, Field(ge=1, le=bases.MAX_LIST)] = Field(50, description="Most.")
     language: str | None = Field(None, max_length=20, description="Only of this language.")
     sourceType: str | None = Field(
         None, max_length=20, description="Only of this source; all are `upload`."

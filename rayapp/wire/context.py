@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rayapp.wire import bases
 
@@ -82,9 +82,20 @@ def one_per_message(value: object) -> object:
     return [{"content": one} if isinstance(one, str) else one for one in value]
 
 
+def _last_ones(value: object) -> object:
+    return value[-MAX_MESSAGES:] if isinstance(value, list | tuple) else value
+
+
+# Of a conversation of any length only the end is read.
 Messages = Annotated[
-    tuple[ChatMessage, ...], BeforeValidator(one_per_message), Field(max_length=MAX_MESSAGES)
+    tuple[ChatMessage, ...], BeforeValidator(one_per_message), BeforeValidator(_last_ones)
 ]
+
+
+def _in_budget(value: int) -> int:
+    return min(value, MAX_BUDGET)
+
+
 ToolNames = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
     bases.OneOrMore,
@@ -132,7 +143,9 @@ class PrefetchBody(bases.Lenient):
     )
     message_id: bases.Name | None = bases.optional("Of the answer that this is for.")
     recent_messages: Messages = Field(
-        (), description="The last messages, oldest first; a text alone is the user's."
+        (),
+        description=f"The last messages, oldest first; a text alone is the user's. Of more than "
+        f"{MAX_MESSAGES} the last ones are read.",
     )
     has_documents: bases.Flag = Field(
         False, description="Documents stand beside the question: fewer memories are searched for."
@@ -140,8 +153,10 @@ class PrefetchBody(bases.Lenient):
     include_datagov: bases.Flag | None = bases.optional(
         "Also search open data; when absent, the words of the question decide."
     )
-    token_budget: Annotated[bases.Whole, Field(gt=0, le=MAX_BUDGET)] | None = bases.optional(
-        "Tokens of the whole block; context.token_budget when absent."
+    token_budget: Annotated[bases.Whole, Field(gt=0), AfterValidator(_in_budget)] | None = (
+        bases.optional(
+            f"Tokens of the whole block, {MAX_BUDGET} at most; context.token_budget when absent."
+        )
     )
     limit: Annotated[bases.Whole, Field(ge=1, le=bases.MAX_PAGE)] | None = bases.optional(
         "Hits to search for, search.max_limit at most; estimated when absent."

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.requests import CLEARED_TIERS, Cleared, UserCounts
-from rayapp.memory.rules.lifecycle import DEFAULT_REASON, PREFIX, hidden_reason
+from rayapp.memory.rules.hiding import DEFAULT_REASON, PREFIX, hidden_reason
 from rayapp.memory.tiers import tier_name
 from rayapp.portability.rules.kinds import Part
 from rayapp.wire import bases
@@ -40,7 +40,7 @@ class GhostBody(UnhideBody):
 class GhostQuery(bases.Lenient):
     """How many hidden memories to list."""
 
-    limit: int = Field(100, ge=1, le=bases.MAX_PAGE, description="Newest first.")
+    limit: int = Field(bases.MAX_LIST, ge=1, le=bases.MAX_LIST, description="Newest first.")
 
 
 class GhostView(bases.Answer):
@@ -65,7 +65,7 @@ class GhostsAnswer(bases.Success):
     """Hidden memories, newest first."""
 
     memories: tuple[GhostView, ...]
-    total: int = Field(description="Of this list.")
+    total: int = Field(description="Of all hidden memories.")
 
 
 class GhostDone(bases.Written):
@@ -79,11 +79,12 @@ class GhostDone(bases.Written):
 
 
 class TierCounts(bases.Answer):
-    """Memories of a tier; `count` is both together."""
+    """Memories of a tier; `count` is all together."""
 
     count: int
     active: int
     archived: int
+    hidden: int = Field(description="By a person; not among the archived.")
 
 
 class RowCount(bases.Answer):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rayapp.graphs.ports import GraphMode
 from rayapp.graphs.records import ActionRow, ConceptDefinition, Counters, PathView
@@ -37,6 +37,10 @@ def _shortened(text: str) -> str:
 Preview = Annotated[str, BeforeValidator(_shortened)]
 
 
+def _at_most_a_page(value: int) -> int:
+    return min(value, bases.MAX_PAGE)
+
+
 class GraphQuery(bases.Lenient):
     """Query fields of the picture."""
 
@@ -57,7 +61,9 @@ class KgQuery(bases.Lenient):
     sort_by: Literal["hybrid", "recent", "oldest"] = Field(
         "hybrid", description="Best score, last used, or first seen first."
     )
-    limit: int = Field(50, ge=1, le=bases.MAX_PAGE, description="Concepts in the answer.")
+    limit: Annotated[int, Field(ge=1), AfterValidator(_at_most_a_page)] = Field(
+        50, description=f"Concepts in the answer, {bases.MAX_PAGE} at most."
+    )
 
 
 class KgBody(bases.Lenient):

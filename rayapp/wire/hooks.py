@@ -148,6 +148,11 @@ class ExchangeBody(bases.Lenient):
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = bases.optional(
         "The model that answers; kept with the turn."
     )
+    interrupted: bases.Flag = Field(
+        False,
+        description="The answer broke off: it is kept with its question, and nothing is learned of "
+        "it. A last message whose `finish_reason` is `length` or `content_filter` says the same.",
+    )
     include_prompt: bases.Flag = Field(
         False, description="Answer with the whole prompt too, as `POST /api/memory/prompt` does."
     )

@@ -17,6 +17,8 @@ from rayapp.wire.bases import Answer, BuiltIn, Camel, Lenient, PlainUser, Succes
 if TYPE_CHECKING:  # its module needs numpy, which a client does without
     from rayapp.memory.ports import TierCount
 
+# Of the growth curve, which has a row for each: ten years.
+MAX_DAYS = 3_653
 # Of one action in the statistics.
 MAX_EXAMPLES = 5
 
@@ -24,7 +26,7 @@ MAX_EXAMPLES = 5
 class GrowthQuery(Lenient):
     """Query fields of the growth curve."""
 
-    days: int = Field(30, ge=1, le=366, description="UTC days up to today.")
+    days: int = Field(30, ge=1, le=MAX_DAYS, description="UTC days up to today.")
 
 
 class HealthQuery(Lenient):
@@ -44,6 +46,7 @@ class TierStatsView(Answer):
 
     active_count: int = path("active")
     archived_count: int = path("archived")
+    hidden_count: int = path("hidden")
     deleted_count: int = path("deleted")
     uses_total: int
     success_rate: float

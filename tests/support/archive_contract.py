@@ -19,6 +19,7 @@ import pytest
 from rayapp.assistant.ports import InjectedContext, TurnRecord
 from rayapp.core.errors import StoreDown
 from rayapp.learning import promotion
+from rayapp.memory.item import point_id_of
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.portability import imports
@@ -384,6 +385,62 @@ class ArchiveContract:
             await world.work()
             await ask(http, "POST", "/api/memory/store", {"text": "תה", "memory_id": "b"})
         assert (await imported(world, archive)).counts["memory_items"].same_text == 1
+
+    @pytest.mark.parametrize("text", ["Omri runs the north depot", "עומרי מנהל את המחסן הצפוני"])
+    @pytest.mark.parametrize("there", [(), ("first",), ("again",)])
+    @pytest.mark.parametrize("theirs", [True, False])
+    async def test_two_periods_of_one_text_come_back_as_two_memories(
+        self, world: ArchiveWorld, text: str, there: tuple[str, ...], theirs: bool
+    ) -> None:
+        """Into an empty user, and into one who has one of them, under its id or another one."""
+        said: dict[str, dict[str, Any]] = {
+            "first": {"valid_from": "2025-01-01T00:00:00Z", "valid_to": "2025-03-01T00:00:00Z"},
+            "again": {"created_at": "2025-09-01T00:00:00Z"},
+        }
+        async with world.http() as http, world.http(NOA) as other:
+            for name, fields in said.items():
+                body = {"text": text, "tier": "history", **fields}
+                await ask(http, "POST", "/api/memory/store", body | {"memory_id": name})
+                if name in there:
+                    own = f"{name}-noa" if theirs else name
+                    await ask(other, "POST", "/api/memory/store", body | {"memory_id": own})
+            data = await world.exported()
+            would = await imported(world, data, NOA, map_user=True, dry_run=True)
+            done = await imported(world, data, NOA, map_user=True)
+            counts = done.counts["memory_items"]
+            assert counts == would.counts["memory_items"]
+            assert counts.added + len(there) == 2
+            assert counts.same_text == (len(there) if theirs else 0)
+            await world.work()
+            for month, hits in (("02", 1), ("06", 0), ("10", 1)):
+                asked = {"query": text, "as_of": f"2025-{month}-02T00:00:00Z"}
+                found = await ask(other, "POST", "/api/memory/search", asked)
+                assert len(found["results"]) == hits
+            repeated = await imported(world, await world.exported(NOA), NOA)
+            assert repeated.counts["memory_items"].present == 2
+        rows = rows_of(await world.exported(NOA))["memory_items"]
+        assert len({row["dedup_scope"] for row in rows}) == len(rows) == 2
+
+    async def test_what_ended_since_gives_its_text_to_its_next_period(
+        self, world: ArchiveWorld
+    ) -> None:
+        """Whatever stands first in the archive."""
+        path = "/api/memory/store"
+        async with world.http() as http, world.http(NOA) as other:
+            body = {"text": "Omri runs the north depot", "tier": "history"}
+            begun = body | {"memory_id": "z", "valid_from": "2025-01-01T00:00:00Z"}
+            await ask(other, "POST", path, begun)
+            await ask(http, "POST", path, begun)
+            ended = {"valid_to": "2025-03-01T00:00:00Z"}
+            await ask(http, "PATCH", "/api/memory/items/z", ended)
+            await ask(http, "POST", path, body | {"memory_id": "a"})
+            rows = rows_of(await world.exported())["memory_items"]
+            assert [row["memory_id"] for row in rows] == ["a", "z"]
+            rows = [row | {"point_id": point_id_of(NOA, row["memory_id"])} for row in rows]
+            put, items = world.stores.archive.put, BY_NAME["memory_items"]
+            how = Putting(at=world.container.runtime.clock.now())
+            counts = await put(WriteScope(NOA, "local"), items, rows, how)
+            assert (counts.added, counts.changed) == (1, 1)
 
     async def test_an_archive_belongs_to_its_user(self, world: ArchiveWorld) -> None:
         await fill(world)

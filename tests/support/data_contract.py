@@ -22,7 +22,7 @@ from rayapp.memory.item import ChangeType, IndexOp, MemoryItem, Source, SourceTy
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.rules.creation import archived
 from rayapp.memory.rules.filtering import matches
-from rayapp.memory.rules.lifecycle import archived_reason
+from rayapp.memory.rules.hiding import archived_reason
 from rayapp.memory.rules.revision import replaced_state
 from rayapp.memory.scope import EVERYTHING, ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier

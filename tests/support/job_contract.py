@@ -112,6 +112,8 @@ class JobContract:
         assert [job.job_id for job in await store.recent(None, 9)] == ["d", "c", "b", "a"]
         assert [job.job_id for job in await store.recent("toy", 2)] == ["d", "c"]
         assert await store.recent("toy", 0) == []
+        assert await store.count(None) == 4
+        assert await store.count("toy") == len(await store.recent("toy", 9))
         assert [job.job_id for job in await store.unfinished("toy")] == ["d", "a"]
         assert await store.unfinished("none") == []
 

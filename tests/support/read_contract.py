@@ -120,6 +120,7 @@ class ReadContract:
             [
                 an_item(stats=stats),
                 an_item(stats=stats, status=Status.ARCHIVED, index=SYNCED),
+                an_item(status=Status.ARCHIVED, archived_reason="ghost:mine", index=SYNCED),
                 an_item(tier=Tier.HISTORY),
                 an_item(user_id="noa"),
             ]
@@ -130,7 +131,14 @@ class ReadContract:
             status=Status.DELETED,
         )
         working = TierCount(
-            tier=Tier.WORKING, active=1, archived=1, deleted=1, uses_total=6, worked=4, failed=2
+            tier=Tier.WORKING,
+            active=1,
+            archived=1,
+            hidden=1,
+            deleted=1,
+            uses_total=6,
+            worked=4,
+            failed=2,
         )
         history = TierCount(
             tier=Tier.HISTORY, active=1, archived=0, deleted=0, uses_total=0, worked=0, failed=0

@@ -52,7 +52,7 @@ FOLLOW_S = 0.5
 ALIVE_EVERY = 30
 
 FORM = file_form(wire.UploadForm, {"file": "(the bytes of guide.md)", "title": "Guide"})
-SAID = "This document is here already: doc_51b6763155d7deb9."
+SAID = "This document is here already: Garden."
 IN_THE_WAY = wire.BookInTheWay(
     error=SAID,
     message=SAID,

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.api.routes.memories import check_query
 from rayapp.assistant.context.rules.meta import UNNAMED, memory_meta
-from rayapp.assistant.conversations.rules import tool_rounds, tools_called, with_fields, with_roles
+from rayapp.assistant.conversations.rules import (
+    is_cut_short,
+    tool_rounds,
+    tools_called,
+    with_fields,
+    with_roles,
+)
 from rayapp.assistant.records import ExchangeRequest, PendingFeedback, ScoreRequest
 from rayapp.assistant.tools.rules.definitions import own_name
 from rayapp.assistant.tools.rules.limits import limited_results
@@ -80,6 +86,7 @@ async def exchange(call: CurrentCall, body: wire.ExchangeBody) -> wire.ExchangeA
         limit=min(body.limit, call.services.settings.search.max_limit),
         tools_called=_all_calls(body.tools_called, tools_called(told)),
         tool_rounds=tool_rounds(told),
+        interrupted=body.interrupted or is_cut_short(raw[-1]),
         tool_runs=tuple(one.fill(ToolRun) for one in body.tool_runs),
         prompt=body.include_prompt,
         recorder=call.recorder,

@@ -100,9 +100,9 @@ JOBS = "/api/memory/jobs"
 @routes.get(JOBS, summary="List jobs")
 async def listed(call: CurrentCall, query: InQuery[wire.JobListQuery]) -> wire.JobListAnswer:
     """Bulk jobs of every kind, newest first."""
-    found = await call.services.jobs.recent(query.kind, query.limit)
+    found, total = await call.services.jobs.page(query.kind, query.limit)
     jobs = tuple(wire.JobView.from_job(job, call.documents) for job in found)
-    return wire.JobListAnswer(jobs=jobs, total=len(jobs))
+    return wire.JobListAnswer(jobs=jobs, total=total)
 
 
 @routes.get(JOB, summary="One job", responses=raises(NotFound))

@@ -11,7 +11,7 @@ from rayapp.api.responses import raises, raises_code
 from rayapp.api.route import CurrentCall, InQuery, router, writes
 from rayapp.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from rayapp.memory.requests import ClearTarget
-from rayapp.memory.rules.lifecycle import hidden_reason
+from rayapp.memory.rules.hiding import hidden_reason
 from rayapp.memory.scope import EVERYTHING
 from rayapp.portability.rules.kinds import Part
 from rayapp.wire import data as wire
@@ -41,9 +41,9 @@ async def hide(call: CurrentCall, body: wire.GhostBody) -> wire.GhostDone:
 
 @routes.get(GHOST, summary="List the hidden memories")
 async def listed(call: CurrentCall, query: InQuery[wire.GhostQuery]) -> wire.GhostsAnswer:
-    found = await call.services.user_data.hidden(call.reads, query.limit)
+    found, total = await call.services.user_data.hidden(call.reads, query.limit)
     rows = tuple(wire.GhostView.from_item(one, call.documents) for one in found)
-    return wire.GhostsAnswer(memories=rows, total=len(rows))
+    return wire.GhostsAnswer(memories=rows, total=total)
 
 
 @routes.delete(

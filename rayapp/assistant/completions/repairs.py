@@ -12,6 +12,7 @@ from typing import Any
 from rayapp.assistant.completions.calls import CallFilter
 from rayapp.assistant.completions.json_filter import JsonFilter, mended_json
 from rayapp.assistant.completions.rules import MarkFilter
+from rayapp.assistant.conversations.rules import is_cut_short
 from rayapp.inference.chat.rules.hijack import OPENERS, HijackKind, fallback_of, hijack_of
 
 OPEN, CLOSE = "<think>", "</think>"
@@ -219,6 +220,8 @@ class AnswerStream:
         self._finished: set[int] = set()
         self._last: dict[str, Any] = {}
         self.called = False
+        # The choice that is kept came to its limit before its end.
+        self.cut = False
         # The server said that it could not go on: what came is no answer.
         self.failed = False
 
@@ -276,6 +279,7 @@ class AnswerStream:
         if choice.get("finish_reason"):
             rest += held.end()
             self._finished.add(index)
+            self.cut = self.cut or (index == 0 and is_cut_short(choice))
             calls += self._missing(index)
         calls += self._read(index, held)
         if calls:

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from rayapp.assistant.conversations.rules import (
+    is_cut_short,
     last_question,
     read_attribution,
     with_fields,
@@ -141,6 +142,11 @@ def answer_of(body: Mapping[str, Any]) -> Message | None:
         return None
     content = message.get("content")
     return Message("assistant", content) if isinstance(content, str) and content.strip() else None
+
+
+def is_half(body: Mapping[str, Any]) -> bool:
+    """Whether the first choice of an answer was cut, at its limit of tokens or by a filter."""
+    return is_cut_short(_first(body.get("choices")))
 
 
 def calls_tools(body: Mapping[str, Any]) -> bool:

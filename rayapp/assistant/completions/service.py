@@ -112,8 +112,8 @@ class CompletionsService:
         return Begun(asked, body, memory, receipt, intents)
 
     async def complete(self, scope: WriteScope, begun: Begun, recorder: Recorder) -> dict[str, Any]:
-        """The answer of the model, kept as a turn; without one the question is. Raises as
-        `ChatEndpoint.ask`."""
+        """The answer of the model, kept as a turn; without one the question is, and of one that was
+        cut the question teaches alone. Raises as `ChatEndpoint.ask`."""
         try:
             body = await self.endpoint.ask(begun.body)
         except WRONG_REQUEST:
@@ -125,9 +125,11 @@ class CompletionsService:
         asked = begun.asked
         tools = rules.callable_tools(begun.body)
         hijacked = mend(body, asked.asks, json_wanted=asked.wants_json, tools=tools)
+        content = said.content if said else ""
         if not rules.calls_tools(body):
-            await self._keep_answer(scope, begun, said, hijacked, recorder)
-        await self._record(scope, begun, body.get("usage"), said.content if said else "")
+            whole = not rules.is_half(body)
+            await self._keep_answer(scope, begun, content, hijacked, recorder, whole=whole)
+        await self._record(scope, begun, body.get("usage"), content)
         return body
 
     async def stream(
@@ -172,13 +174,9 @@ class CompletionsService:
         """The turn of a stream that ended, wherever; a call of a tool does not end a turn."""
         if passing.called:
             return
-        said = passing.first.said
-        hijacked = passing.first.hijacked
-        if hijacked is None and (passing.failed or not passing.finished or not said.strip()):
-            await self._keep_interrupted(scope, begun, said, recorder)
-        else:
-            whole = Message("assistant", said)
-            await self._keep_answer(scope, begun, whole, hijacked, recorder)
+        first = passing.first
+        whole = passing.finished and not passing.failed and not passing.cut
+        await self._keep_answer(scope, begun, first.said, first.hijacked, recorder, whole=whole)
 
     async def models(self) -> list[dict[str, Any]]:
         """Those of the endpoint; the one of the settings where it does not say."""
@@ -193,18 +191,21 @@ class CompletionsService:
         self,
         scope: WriteScope,
         begun: Begun,
-        said: Message | None,
+        said: str,
         hijacked: str | None,
         recorder: Recorder,
+        *,
+        whole: bool,
     ) -> None:
-        """The turn; its question alone where the answer is none, or obeys somebody else."""
+        """The turn; of an answer that is none, or half, or obeys somebody else nothing is learned,
+        and what a person said is not lost with it."""
         if hijacked is not None:
             logger.warning("an answer was taken back: %s", hijacked)
             await self._keep_interrupted(scope, begun, "", recorder, reason="hijacked")
-        elif said is None:
-            await self._keep_interrupted(scope, begun, "", recorder)
+        elif whole and said.strip():
+            await self._keep(scope, begun, Message("assistant", said), recorder)
         else:
-            await self._keep(scope, begun, said, recorder)
+            await self._keep_interrupted(scope, begun, said, recorder)
 
     async def _keep_interrupted(
         self,
@@ -215,7 +216,7 @@ class CompletionsService:
         *,
         reason: str = "interrupted",
     ) -> None:
-        """The words of a person are not lost with the answer: `said` is what had come of it."""
+        """`said`: what had come of the answer."""
         self.runtime.metrics.count("chats_lost", reason=reason)
         answer = Message("assistant", said)
         await self._keep(scope, begun, answer, recorder, interrupted=True)

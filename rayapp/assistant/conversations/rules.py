@@ -287,11 +287,9 @@ TRIVIAL_QUESTION_CHARS = 10
 TRIVIAL_ANSWER_CHARS = 50
 # The last messages that a question is read with (client contract).
 RECENT_MESSAGES = 10
-# What stands for an answer that only repeats what memory had put before the assistant.
-NOTHING_NEW = "…"
 # Where a text was cut to fit.
 CUT = "…"
-# How a stored turn is written.
+# How a stored turn is written; without the second where nothing of the answer is kept.
 ASKED, ANSWERED = "User: ", "\nAssistant: "
 # Tools by which an assistant scores its own turn.
 SCORING_TOOLS = frozenset({"record_response", "score_memories"})
@@ -344,6 +342,16 @@ class Turn:
     def scored_itself(self, *, owed_before: bool) -> bool:
         """Whether a call was about this turn; the first one pays what an earlier turn owed."""
         return self.scoring_calls > (1 if owed_before else 0)
+
+
+# Why a model ended before its answer did, in the words of OpenAI's API.
+CUT_SHORT = frozenset({"length", "content_filter"})
+
+
+def is_cut_short(choice: Mapping[str, Any]) -> bool:
+    """Whether a choice, or a message that was kept with its end, is a part of an answer."""
+    reason = choice.get("finish_reason")
+    return isinstance(reason, str) and reason in CUT_SHORT
 
 
 def last_question(messages: Sequence[Message]) -> int | None:
@@ -507,11 +515,14 @@ def stored_text(turn: Turn, known: Collection[str], limit: int) -> tuple[str, bo
     """The turn as one text of at most `limit` characters, and whether something was cut.
 
     Of the answer, only what was not put before the assistant: an echo is not learned. Nothing of
-    one that broke off.
+    one that broke off. Where nothing of it is left, the question stands alone.
     """
     question = turn.question
     # What lies beyond the limit is not compared: each of its words costs some microseconds.
-    answer = without_known(turn.learned_answer[:limit], known) or NOTHING_NEW
+    answer = without_known(turn.learned_answer[:limit], known)
+    if not answer:
+        text = _cut(question, limit - len(ASKED))
+        return f"{ASKED}{text}", text != question or len(turn.learned_answer) > limit
     room = limit - len(ASKED + ANSWERED)
     if len(question) + len(answer) <= room:
         return f"{ASKED}{question}{ANSWERED}{answer}", len(turn.answer) > limit

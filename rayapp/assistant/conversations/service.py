@@ -115,7 +115,9 @@ class HooksService:
             )
         read = ReadScope(scope.user_id)
         session = await self.sessions.get(read, request.conversation_id)
-        turn = rules.finished_turn(request.messages, _called(request))
+        turn = rules.finished_turn(
+            request.messages, _called(request), interrupted=request.interrupted
+        )
         asked = self._asked(request, question)
         plan = await self._plan(read, request, asked, finished=turn is not None)
         context = await self.context.read(read, plan.request if plan else asked)

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 from rayapp.assistant.commands.rules import takes_back
-from rayapp.assistant.conversations.rules import already_known
+from rayapp.assistant.conversations.rules import EXCHANGE_TAG, already_known
 from rayapp.assistant.extraction.rules import facts, history
 from rayapp.assistant.extraction.rules.facts import Learned, Task, Turn
 from rayapp.assistant.history.rules import model_title
@@ -163,10 +163,12 @@ def _facts(items: Sequence[MemoryItem]) -> list[MemoryItem]:
     """Active memories about the user that are no raw turns: what is learned is about the user, and
     what is known of somebody else says nothing of it."""
     return [
-        i
-        for i in items
-        if i.status is Status.ACTIVE and subject_of(i) is None and not is_raw_exchange(i.text)
+        i for i in items if i.status is Status.ACTIVE and subject_of(i) is None and not _is_turn(i)
     ]
+
+
+def _is_turn(item: MemoryItem) -> bool:
+    return EXCHANGE_TAG in item.tags or is_raw_exchange(item.text)
 
 
 def _order(points: Sequence[ScoredPoint]) -> list[ScoredPoint]:

@@ -16,6 +16,7 @@ from rayapp.memory.item import Source, SourceType
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.tiers import Tier
 from rayapp.text.normalize import (
+    below_headings,
     content_hash,
     find_forbidden,
     name_form,
@@ -220,7 +221,7 @@ def summary_of(chunks: Sequence[Chunk]) -> str:
 def _body(chunk: Chunk) -> str:
     """The words of a chunk below its headings, in one line."""
     lines = [_squeezed(line) for line in chunk.text[chunk.overlap :].splitlines()]
-    return " ".join(line for line in lines if line and line not in chunk.section)
+    return " ".join(below_headings(line for line in lines if line not in chunk.section))
 
 
 def _squeezed(text: str) -> str:

@@ -99,7 +99,7 @@ def check_new(new: NewMemory, limits: TextLimits) -> None:
     _guard_tier(new.tier, new.text, new.tags, new.always_inject)
     if new.tier is Tier.MEMORY_BANK and (new.importance is None or new.confidence is None):
         raise InvalidInput(
-            "memory_bank needs importance and confidence, each 0 to 1.", code="bank_no_quality"
+            "The memory bank needs importance and confidence, each 0 to 1.", code="bank_no_quality"
         )
 
 
@@ -186,10 +186,10 @@ def _guard_tier(tier: Tier, text: str, tags: tuple[str, ...], always_inject: boo
             )
         return
     if not tags:
-        raise InvalidInput("memory_bank needs at least one tag; add one.", code="bank_no_tags")
+        raise InvalidInput("The memory bank needs at least one tag; add one.", code="bank_no_tags")
     if is_raw_exchange(text):
         raise InvalidInput(
-            "memory_bank keeps facts, not raw exchanges; store the fact itself.",
+            "The memory bank keeps facts, not whole exchanges; store the fact itself.",
             code="bank_raw_exchange",
         )
 
@@ -204,7 +204,7 @@ def new_item(
     new: NewMemory, *, user_id: str, memory_id: str, now: datetime, stored_by: str = ""
 ) -> MemoryItem:
     """The item that `new` becomes: `pending`, version 1, times from the server's clock."""
-    instruction = instruction_of(new.text, new.tier, new.source.type)
+    instruction = _instruction_of(new.text, new.tier, new.source)
     subject = label_form(new.subject_id or "")
     return MemoryItem(
         memory_id=memory_id,
@@ -243,6 +243,10 @@ def new_item(
         attached_to=new.attached_to,
         index=IndexState(next_attempt_at=now),
     )
+
+
+def _instruction_of(text: str, tier: Tier, source: Source) -> str | None:
+    return instruction_of(text, tier, source.type, is_turn=source.message_id is not None)
 
 
 def _trust(new: NewMemory) -> float:
@@ -291,6 +295,11 @@ def open_scope(item: MemoryItem) -> str:
     return item.dedup_scope.partition(_PERIOD)[0]
 
 
+def is_period(scope: str) -> bool:
+    """Whether it is the scope of one of several periods."""
+    return _PERIOD in scope
+
+
 def _edited_scope(before: MemoryItem, after: MemoryItem) -> str:
     """A text about another person, or of a period with another end, is another fact. The scope of a
     part of a document is its document."""
@@ -301,7 +310,7 @@ def _edited_scope(before: MemoryItem, after: MemoryItem) -> str:
         scope = scope if was is None else scope.removesuffix(f" {was}")
         scope = scope if whom is None else f"{scope} {whom}"
     return (
-        period_scope(replace(after, dedup_scope=scope)) if _PERIOD in before.dedup_scope else scope
+        period_scope(replace(after, dedup_scope=scope)) if is_period(before.dedup_scope) else scope
     )
 
 
@@ -318,7 +327,7 @@ def apply_edit(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
         return item
     changed = replace(changed, dedup_scope=_edited_scope(item, changed))
     op = IndexOp.VECTOR if text != item.text else IndexOp.PAYLOAD
-    instruction = instruction_of(text, item.tier, item.source.type)
+    instruction = _instruction_of(text, item.tier, item.source)
     if bool(instruction) != bool(item.instruction):
         changed = replace(changed, expires_at=lifetime(item.tier, instruction, now))
     hashed, lang = content_hash(text), detect_language(text)

@@ -14,6 +14,7 @@ from typing import Any
 from rayapp.core.errors import InvalidInput
 from rayapp.core.ids import OWNER_ID_PATTERN, SYSTEM_USER
 from rayapp.memory.item import MemoryItem, Source, Status, SyncState
+from rayapp.memory.rules.hiding import hidden_reason
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.memory.tiers import DATAGOV_TIERS, FOLLOWED_TIERS, SURVIVES_EXPIRY_SCORE, Tier
 from rayapp.text.normalize import VEILED, normalize, spellings
@@ -128,6 +129,8 @@ def is_coming(item: MemoryItem) -> bool:
 
 
 def _status_matches(item: MemoryItem, where: ItemFilter) -> bool:
+    if not where.include_hidden and hidden_reason(item) is not None:
+        return False
     if where.statuses is None:
         return item.status is not Status.DELETED
     return item.status in where.statuses

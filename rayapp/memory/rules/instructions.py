@@ -193,13 +193,16 @@ _OVER = re.compile(
 )
 
 
-def instruction_of(text: str, tier: Tier, source: SourceType) -> str | None:
+def instruction_of(
+    text: str, tier: Tier, source: SourceType, *, is_turn: bool = False
+) -> str | None:
     """What the text asks of all answers to come, or says to be preferred; None = nothing.
 
     Whole sentences where they are short, at most `MOST` of them. An assistant's text counts where
-    it is an exchange, and of that only what the person said.
+    it is an exchange, and of that only what the person said. `is_turn`: of a message of a
+    conversation, of whose answer nothing may have been kept.
     """
-    said = _said(text, tier, source)
+    said = _said(text, tier, source, is_turn)
     found = list(dict.fromkeys(_found(said)))[:MOST] if said else []
     return " ".join(found) or None
 
@@ -209,12 +212,13 @@ def is_instruction(text: str) -> bool:
     return bool(_INSTRUCTION.search(text) or _HE_INSTRUCTION.search(text))
 
 
-def _said(text: str, tier: Tier, source: SourceType) -> str:
+def _said(text: str, tier: Tier, source: SourceType, is_turn: bool) -> str:
     """What is the person's own; empty where nothing is."""
     if source not in _SPEAKERS or tier is Tier.BOOKS:
         return ""
     start, end = _ASKED.match(text), _ANSWERED.search(text)
-    if source is SourceType.ASSISTANT and (tier is Tier.MEMORY_BANK or not (start and end)):
+    exchange = start and (end or is_turn)
+    if source is SourceType.ASSISTANT and (tier is Tier.MEMORY_BANK or not exchange):
         return ""
     return own_words(text[start.end() if start else 0 : end.start() if end else len(text)])
 

@@ -182,8 +182,8 @@ def left_for(kept: Sequence[MemoryItem], gone: Sequence[str]) -> dict[str, tuple
 def room_made(archived: Sequence[str]) -> str:
     """What a person or an assistant is told of those that left; at least one did."""
     if len(archived) == 1:
-        return f"1 less useful fact was archived to make room ({archived[0]})"
-    return f"{len(archived)} less useful facts were archived to make room ({', '.join(archived)})"
+        return "1 less useful fact was archived to make room"
+    return f"{len(archived)} less useful facts were archived to make room"
 
 
 def _may_leave(item: MemoryItem) -> bool:
@@ -199,29 +199,6 @@ def _worth(item: MemoryItem) -> tuple[bool, bool, float, float, datetime]:
         item.stats.wilson_score,
         item.stats.last_outcome_at or NEVER,
     )
-
-
-# Hidden memories ("ghosts"): an archived memory whose reason says that a person hid it.
-#
-# There is no second list of them (decision 0031): the truth alone says what is shown.
-
-PREFIX = "ghost:"
-# The first text after every one that starts with the prefix: bounds a range in an index.
-PREFIX_END = "ghost;"
-DEFAULT_REASON = "user_action"  # client contract
-
-
-def archived_reason(reason: str) -> str:
-    """What is kept as the reason of the archived memory."""
-    return f"{PREFIX}{reason.strip() or DEFAULT_REASON}"
-
-
-def hidden_reason(item: MemoryItem) -> str | None:
-    """Why a person hid the memory; None when nobody did, or it was shown again."""
-    reason = item.archived_reason or ""
-    if item.status is not Status.ARCHIVED or not reason.startswith(PREFIX):
-        return None
-    return reason.removeprefix(PREFIX)
 
 
 # A newer memory replaces an older one: the older is closed, hidden by default, and kept.
@@ -325,7 +302,8 @@ def reopen(item: MemoryItem) -> MemoryItem:
 
 
 # What is said again after it had ended is true in two periods: two memories, of which the earlier
-# has a dedup scope of its own.
+# has a dedup scope of its own. Why the stored one of them changed:
+ANOTHER_PERIOD = "another period"
 
 
 def earlier_period(one: MemoryItem, other: MemoryItem) -> MemoryItem | None:
@@ -351,6 +329,22 @@ def as_period(item: MemoryItem, earlier: bool) -> MemoryItem:
     if earlier:
         return replace(item, dedup_scope=period_scope(item))
     return replace(item, valid_from=change_time(item))
+
+
+def as_periods(item: MemoryItem, other: MemoryItem) -> tuple[MemoryItem, MemoryItem] | None:
+    """`item` and `other`, two active ones that say the same, each within its own time alone; None:
+    they are one period."""
+    earlier = earlier_period(item, other)
+    if item.dedup_scope == other.dedup_scope:
+        if earlier is None:
+            return None
+        return as_period(item, earlier is item), as_period(other, earlier is other)
+    if (item.valid_from, item.valid_to) == (other.valid_from, other.valid_to):
+        return None
+    if earlier is None:
+        return item, other
+    # Told apart before: the later one may not know yet when it begins.
+    return (item, as_period(other, False)) if earlier is item else (as_period(item, False), other)
 
 
 def brought_back(item: MemoryItem, now: datetime, until: datetime | None = None) -> MemoryItem:

@@ -8,7 +8,7 @@ from pymongo import ASCENDING, DESCENDING, TEXT, IndexModel
 
 from rayapp.assistant.ports import EXCHANGE_TTL_S
 from rayapp.memory.item import Status, SyncState
-from rayapp.memory.rules.lifecycle import PREFIX, PREFIX_END
+from rayapp.memory.rules.hiding import PREFIX, PREFIX_END
 from rayapp.memory.tiers import Tier
 
 ITEMS = "memory_items"

@@ -140,6 +140,10 @@ class MongoJobStore:
     async def get(self, job_id: str) -> Job | None:
         return await first(self._jobs, {"job_id": job_id}, _job)
 
+    async def count(self, kind: str | None) -> int:
+        with translated():
+            return await self._jobs.count_documents({} if kind is None else {"kind": kind})
+
     async def recent(self, kind: str | None, limit: int) -> list[Job]:
         where = {} if kind is None else {"kind": kind}
         return await listed(self._jobs, where, _job, sort=NEWEST, limit=limit)

@@ -17,8 +17,9 @@ from rayapp.core.errors import DuplicateMemory, NotFound, RayappError, StoreDown
 from rayapp.memory import requests
 from rayapp.memory.item import MOST_ALSO, MemoryItem, MemoryVersion, Status, SyncState, point_id_of
 from rayapp.memory.ports import InsertResult, Page, TierCount
-from rayapp.memory.rules.creation import deleted
+from rayapp.memory.rules.creation import deleted, open_scope
 from rayapp.memory.rules.filtering import MANUAL_SOURCE, is_followed
+from rayapp.memory.rules.hiding import PREFIX, PREFIX_END
 from rayapp.memory.rules.revision import queued, revised, revived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -70,9 +71,13 @@ class ItemCounts:
     ) -> list[TierCount]:
         """What is there by tier and status, and how much was ever deleted: reads every row."""
         active = {"$eq": ["$status", Status.ACTIVE.value]}
+        put_away = {"$eq": ["$status", Status.ARCHIVED.value]}
+        reason = {"$ifNull": ["$archived_reason", ""]}
+        hidden = {"$and": [{"$gte": [reason, PREFIX]}, {"$lt": [reason, PREFIX_END]}]}
         sums: Document = {
             "active": {"$sum": {"$cond": [active, 1, 0]}},
-            "archived": {"$sum": {"$cond": [{"$eq": ["$status", Status.ARCHIVED.value]}, 1, 0]}},
+            "archived": {"$sum": {"$cond": [{"$and": [put_away, {"$not": [hidden]}]}, 1, 0]}},
+            "hidden": {"$sum": {"$cond": [{"$and": [put_away, hidden]}, 1, 0]}},
             "uses_total": {"$sum": "$stats.uses"},
             "worked": {"$sum": "$stats.worked_count"},
             "failed": {"$sum": "$stats.failed_count"},
@@ -467,6 +472,11 @@ class ItemWrites:
         return InsertResult(inserted=True) if done.matched_count else None
 
 
+def as_open(item: MemoryItem) -> MemoryItem:
+    """`item` as if nothing else said the same of another period."""
+    return replace(item, dedup_scope=open_scope(item))
+
+
 def same_texts(items: Sequence[MemoryItem]) -> list[Document]:
     """Queries for the active texts of `items`, one per user, tier and scope. One `$or` over all of
     them is planned clause by clause: up to 1 ms for each."""
@@ -494,10 +504,24 @@ class Known:
             return InsertResult(inserted=False, existing=by_text, clash="text")
         return None
 
-    def says(self, item: MemoryItem) -> bool:
-        """Whether another active one has the text of an active `item`."""
-        other = self._by_text.get(_text_key(item)) if item.status is Status.ACTIVE else None
-        return other is not None and other.point_id != item.point_id
+    def same_text(self, item: MemoryItem) -> MemoryItem | None:
+        """Another active one with the text of an active `item`, of its period or of an open one."""
+        if item.status is not Status.ACTIVE:
+            return None
+        for one in (item, as_open(item)):
+            other = self._by_text.get(_text_key(one))
+            if other is not None and other.point_id != item.point_id:
+                return other
+        return None
+
+    def put(self, item: MemoryItem) -> None:
+        """It is stored now, in the place of an older state of itself."""
+        old = self._by_point.get(item.point_id)
+        if old is not None and self._by_text.get(_text_key(old)) is old:
+            del self._by_text[_text_key(old)]
+        self._by_point[item.point_id] = item
+        if item.status is Status.ACTIVE:
+            self._by_text[_text_key(item)] = item
 
 
 def _text_key(item: MemoryItem) -> tuple[str, Tier, str, str]:
@@ -514,6 +538,8 @@ def _deleted(item: MemoryItem) -> bool:
 
 async def insert_new(rows: Collection, docs: Sequence[Document]) -> set[int]:
     """Insert what is new; the positions of the others. Any other failure in the batch is raised."""
+    if not docs:
+        return set()
     try:
         await rows.insert_many(docs, ordered=False)
     except BulkWriteError as error:
@@ -556,8 +582,7 @@ def _checked(
 
 def _gone(memory_id: str) -> NotFound:
     return NotFound(
-        f"No memory {memory_id}: check the id, it may have been deleted.",
-        details={"memory_id": memory_id},
+        "There is no such memory; it may have been deleted.", details={"memory_id": memory_id}
     )
 
 

@@ -12,7 +12,7 @@ from rayapp.memory.rules.filtering import OwnedTiers, bare_words, checked_user, 
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, Tier
 from rayapp.portability.rules.collections import Collection
-from rayapp.storage.mongo.indexes import ACTIVE_ONLY
+from rayapp.storage.mongo.indexes import ACTIVE_ONLY, HIDDEN_ONLY
 from rayapp.text.normalize import spellings
 
 Predicate = dict[str, Any]
@@ -181,6 +181,8 @@ def _of_tiers(tiers: tuple[Tier, ...] | None) -> Predicate:
 
 def _conditions(where: ItemFilter) -> Predicate:
     predicate: Predicate = {"status": _status(where)}
+    if not where.include_hidden:
+        predicate["$nor"] = [dict(HIDDEN_ONLY)]
     for name, path in ANY_OF:
         values = getattr(where, name)
         if values is not None:

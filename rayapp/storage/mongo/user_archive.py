@@ -10,9 +10,12 @@ from pymongo import DESCENDING
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
+from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.ids import owners_of
-from rayapp.memory.item import IndexOp, IndexState, MemoryItem, Status
-from rayapp.memory.rules.revision import requeued, revived
+from rayapp.memory.item import ChangeType, IndexOp, IndexState, MemoryItem, Status
+from rayapp.memory.rules.creation import is_period
+from rayapp.memory.rules.lifecycle import ANOTHER_PERIOD, as_periods
+from rayapp.memory.rules.revision import replaced_state, requeued, revived, touch
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import FOLLOWED_TIERS
 from rayapp.portability.ports import ALL_ROWS, ImportState, PutCounts, Putting, RowsSize, RowsWanted
@@ -32,7 +35,7 @@ from rayapp.storage.mongo import convert, indexes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.database import LONG_TIMEOUT_S, MongoDatabase, aggregated, listed
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.memory_store import Known, insert_new, same_texts
+from rayapp.storage.mongo.memory_store import ItemWrites, Known, as_open, insert_new, same_texts
 from rayapp.storage.mongo.predicates import NOT_DELETED, mine, naming, own
 from rayapp.storage.mongo.raw_rows import raw_pages
 from rayapp.storage.mongo.rows import reader, to_row
@@ -81,6 +84,7 @@ class MongoUserArchive:
         self._items = database.collection(ITEMS)
         self._imports = database.collection(indexes.IMPORTS)
         self._changes = MongoChangeLog(database)
+        self._writes = ItemWrites(database)
 
     @asynccontextmanager
     async def snapshot(self, scope: ReadScope) -> AsyncIterator[MongoRowReader]:
@@ -156,11 +160,15 @@ class MongoUserArchive:
         docs = [_item_document(owner, row, how) for row in rows]
         if how.dry_run:
             return await self._clashing(docs, how)
+        # One of several periods is put beside the others, where it would clash with none, too.
+        plain = [doc for doc in docs if not is_period(doc["dedup_scope"])]
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            async with self._changes.around((doc["user_id"], doc["point_id"]) for doc in docs):
-                refused = await insert_new(self._items, docs)
-        counts = PutCounts(added=len(docs) - len(refused))
-        return counts + await self._clashing([docs[at] for at in sorted(refused)], how)
+            async with self._changes.around((doc["user_id"], doc["point_id"]) for doc in plain):
+                refused = await insert_new(self._items, plain)
+        counts = PutCounts(added=len(plain) - len(refused))
+        rest = [doc for doc in docs if is_period(doc["dedup_scope"])]
+        rest += [plain[at] for at in sorted(refused)]
+        return counts + await self._clashing(rest, how)
 
     async def _clashing(self, docs: Sequence[Document], how: Putting) -> PutCounts:
         """Of memories of which some, or all, cannot be inserted."""
@@ -168,19 +176,66 @@ class MongoUserArchive:
             return PutCounts()
         items = [convert.from_document(doc) for doc in docs]
         points = {"point_id": {"$in": [item.point_id for item in items]}}
+        apart = [as_open(item) for item in items if as_open(item) != item]
         stored: dict[str, Document] = {}
         with translated(), pymongo.timeout(LONG_TIMEOUT_S):
-            for where in (points, *same_texts(items)):
+            for where in (points, *same_texts([*items, *apart])):
                 stored |= {doc["point_id"]: doc async for doc in self._items.find(where)}
         known = Known([convert.from_document(doc) for doc in stored.values()])
-        counts = PutCounts()
+        counts, new = PutCounts(), []
         for item, doc in zip(items, docs, strict=True):
             old = stored.get(item.point_id)
             if old is None:
-                counts += PutCounts(same_text=1) if known.says(item) else PutCounts(added=1)
+                new.append((item, doc))
             else:
                 counts += await self._put_over(old, item, doc, how, known)
+        for item, doc in new:  # after those whose newer state may give a text free
+            counts += await self._put_beside(item, doc, how, known)
         return counts
+
+    async def _put_beside(
+        self, item: MemoryItem, doc: Document, how: Putting, known: Known
+    ) -> PutCounts:
+        """A memory that another one says, or said when it was to be inserted."""
+        placed = await self._placed(item, how, known)
+        if placed is None:
+            return PutCounts(same_text=1)
+        if not how.dry_run:
+            new = {**doc, **_told_apart(placed)}
+            with translated(), pymongo.timeout(LONG_TIMEOUT_S):
+                await self._changes.note([(doc["user_id"], doc["point_id"])])
+                if await insert_new(self._items, [new]):  # said meanwhile
+                    return PutCounts(same_text=1)
+        known.put(placed)
+        return PutCounts(added=1)
+
+    async def _placed(self, item: MemoryItem, how: Putting, known: Known) -> MemoryItem | None:
+        """`item` as it is stored beside what says the same of another period; None: it is known.
+        The stored one gives its text free first."""
+        other = known.same_text(item)
+        if other is None:
+            return item
+        beside = as_periods(item, other)
+        if beside is None:
+            return None
+        new, changed = beside
+        if changed != other:
+            row = replaced_state(other, ChangeType.UPDATE, ANOTHER_PERIOD, how.at)
+            changed = touch(changed, IndexOp.PAYLOAD, how.at)
+            if not how.dry_run:
+                try:
+                    changed = await self._writes.replace(
+                        changed, expected_version=other.version, row=row
+                    )
+                except (Conflict, NotFound):  # changed meanwhile
+                    return None
+            known.put(changed)
+        if new.dedup_scope != item.dedup_scope:
+            with translated():
+                for where in same_texts([new]):
+                    async for doc in self._items.find(where):
+                        known.put(convert.from_document(doc))
+        return new if known.same_text(new) in (None, changed) else None
 
     async def _put_over(
         self, old: Document, item: MemoryItem, doc: Document, how: Putting, known: Known
@@ -191,7 +246,8 @@ class MongoUserArchive:
         older = (stored.version, stored.updated_at) < (item.version, item.updated_at)
         if not dead and not (how.newer and older):
             return PutCounts(present=1)
-        if known.says(item):
+        placed = await self._placed(item, how, known)
+        if placed is None:
             return PutCounts(same_text=1)
         if not how.dry_run:
             if dead:
@@ -199,7 +255,8 @@ class MongoUserArchive:
             else:
                 op = IndexOp.DELETE if item.status is Status.ARCHIVED else IndexOp.VECTOR
                 index = requeued(stored.index, op, how.at)
-            new = {**doc, "index": convert.index_document(index, pending_since=how.at)}
+            new = {**doc, **_told_apart(placed)}
+            new["index"] = convert.index_document(index, pending_since=how.at)
             if (
                 how.derive and old.get("contribution") is not None
             ):  # what the graphs know stays, and is due
@@ -217,6 +274,7 @@ class MongoUserArchive:
                 if now is None:
                     return PutCounts(present=1)
                 return await self._put_over(now, item, doc, how, known)
+        known.put(placed)
         return PutCounts(added=1) if dead else PutCounts(changed=1)
 
     # --- clearing
@@ -290,6 +348,11 @@ def _anew(collection: Collection, row: Mapping[str, Any], how: Putting) -> Docum
         anew["effects"] = {"graph": owes, "promotion": False}
     anew |= {name: how.at for name in collection.restarted if row.get(name) is not None}
     return anew
+
+
+def _told_apart(item: MemoryItem) -> Document:
+    """What tells a memory from one that says the same of another period."""
+    return {"dedup_scope": item.dedup_scope, "valid_from": item.valid_from}
 
 
 def _item_document(owner: Document, row: Row, how: Putting) -> Document:

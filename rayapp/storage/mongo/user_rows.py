@@ -97,6 +97,11 @@ class MongoUserRows:
         where = {**mine(scope), **indexes.HIDDEN_ONLY, **UNATTACHED}
         return await listed(items, where, from_document, sort=NEWEST_HIDDEN, limit=limit)
 
+    async def count_hidden(self, scope: ReadScope) -> int:
+        return await self._count(
+            indexes.ITEMS, {**mine(scope), **indexes.HIDDEN_ONLY, **UNATTACHED}
+        )
+
     async def counts(self, scope: ReadScope) -> RowCounts:
         sessions, nodes, edges, *learned = await asyncio.gather(
             *(

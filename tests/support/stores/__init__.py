@@ -24,6 +24,7 @@ from rayapp.memory.rules.filtering import (
     matches,
     readable,
 )
+from rayapp.memory.rules.hiding import hidden_reason
 from rayapp.memory.rules.revision import queued, revised, revived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
@@ -282,8 +283,7 @@ class InMemoryMemoryStore(InMemoryQueue):
             if item.memory_id == memory_id:
                 return self._rows[item.point_id]
         raise NotFound(
-            f"No memory {memory_id}: check the id, it may have been deleted.",
-            details={"memory_id": memory_id},
+            "There is no such memory; it may have been deleted.", details={"memory_id": memory_id}
         )
 
     def _by_id(self, scope: ReadScope, memory_id: str) -> MemoryItem | None:
@@ -323,10 +323,12 @@ def _tier_count(tier: Tier, items: list[MemoryItem], deleted_ever: int) -> TierC
         return sum(read(item) for item in items)
 
     states = Counter(item.status for item in items)
+    hidden = total(lambda item: hidden_reason(item) is not None)
     return TierCount(
         tier=tier,
         active=states[Status.ACTIVE],
-        archived=states[Status.ARCHIVED],
+        archived=states[Status.ARCHIVED] - hidden,
+        hidden=hidden,
         deleted=deleted_ever,
         uses_total=total(lambda item: item.stats.uses),
         worked=total(lambda item: item.stats.worked_count),

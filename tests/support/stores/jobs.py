@@ -60,6 +60,9 @@ class InMemoryJobStore:
     async def get(self, job_id: str) -> Job | None:
         return self._jobs.get(job_id)
 
+    async def count(self, kind: str | None) -> int:
+        return sum(kind in (None, job.kind) for job in self._jobs.values())
+
     async def recent(self, kind: str | None, limit: int) -> list[Job]:
         found = [job for job in self._jobs.values() if kind in (None, job.kind)]
         return sorted(found, key=_age, reverse=True)[: max(0, limit)]

@@ -20,9 +20,11 @@ from rayapp.graphs.records import Contribution
 from rayapp.graphs.rules.content import Refused
 from rayapp.learning.records import OutcomeEvent
 from rayapp.learning.rules.verdicts import counts
-from rayapp.memory.item import IndexOp, IndexState, Status, point_id_of
+from rayapp.memory.item import ChangeType, IndexOp, IndexState, MemoryItem, Status, point_id_of
+from rayapp.memory.rules.creation import open_scope
 from rayapp.memory.rules.filtering import checked_user
-from rayapp.memory.rules.revision import requeued, revived
+from rayapp.memory.rules.lifecycle import ANOTHER_PERIOD, as_periods
+from rayapp.memory.rules.revision import replaced_state, requeued, revised, revived, touch
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import FOLLOWED_TIERS, Tier
 from rayapp.portability.ports import ALL_ROWS, ImportState, PutCounts, Putting, RowsSize, RowsWanted
@@ -192,10 +194,12 @@ class InMemoryUserArchive:
         self, scope: WriteScope, collection: Collection, rows: Sequence[Row], how: Putting
     ) -> PutCounts:
         user_id, counts = checked_user(scope.user_id), PutCounts()
-        for row in rows:
-            if collection.name == ITEMS:
+        if collection.name == ITEMS:
+            # Those that are there first: their newer state may give a text free.
+            for row in sorted(rows, key=lambda row: not self._is_there(user_id, row)):
                 counts += self._put_item(user_id, row, how)
-                continue
+            return counts
+        for row in rows:
             table = self._tables[collection.name]
             key, value = table.of_doc(user_id, row, how)
             present = key in table.rows
@@ -298,29 +302,58 @@ class InMemoryUserArchive:
         index = convert.index_document(state, pending_since=how.at)
         item = convert.from_document({**doc, "user_id": user_id, "index": index})
         old = self._items._rows.get(item.point_id)
-        other = self._items._same_text(item) if item.status is Status.ACTIVE else None
-        said = other is not None and other.point_id != item.point_id
         if old is None:
-            if said:
+            placed = self._placed(item, how)
+            if placed is None:
                 return PutCounts(same_text=1)
             if not how.dry_run:
-                self._items._rows[item.point_id] = self._row(item, doc, how)
+                self._items._rows[item.point_id] = self._row(placed, doc, how)
             return PutCounts(added=1)
         dead = old.item.status is Status.DELETED
         older = (old.item.version, old.item.updated_at) < (item.version, item.updated_at)
         if not dead and not (how.newer and older):
             return PutCounts(present=1)
-        if said:
+        placed = self._placed(item, how)
+        if placed is None:
             return PutCounts(same_text=1)
         if not how.dry_run:
             index_state = (
                 revived(old.item, item).index if dead else requeued(old.item.index, op, how.at)
             )
-            new = self._row(replace(item, index=index_state), doc, how)
+            new = self._row(replace(placed, index=index_state), doc, how)
             if how.derive and old.contributed is not None:
                 new.contributed, new.follow_up_at = old.contributed, how.at
             self._items._rows[item.point_id] = new
         return PutCounts(added=1) if dead else PutCounts(changed=1)
+
+    def _is_there(self, user_id: str, doc: Row) -> bool:
+        return point_id_of(user_id, doc["memory_id"]) in self._items._rows
+
+    def _said(self, item: MemoryItem) -> MemoryItem | None:
+        for scope in (item.dedup_scope, open_scope(item)):
+            other = self._items._same_text(replace(item, dedup_scope=scope))
+            if other is not None and other.point_id != item.point_id:
+                return other
+        return None
+
+    def _placed(self, item: MemoryItem, how: Putting) -> MemoryItem | None:
+        """Beside what says the same of another period; None: it is known."""
+        other = self._said(item) if item.status is Status.ACTIVE else None
+        if other is None:
+            return item
+        beside = as_periods(item, other)
+        if beside is None:
+            return None
+        new, changed = beside
+        if new.dedup_scope != item.dedup_scope and self._said(new) != other:
+            return None
+        if changed != other and not how.dry_run:
+            row = replaced_state(other, ChangeType.UPDATE, ANOTHER_PERIOD, how.at)
+            self._items._rows[other.point_id].revise(
+                revised(other, touch(changed, IndexOp.PAYLOAD, how.at), row)
+            )
+            self._items.keep_version(row)
+        return new
 
     def _row(self, item: Any, doc: Row, how: Putting) -> item_rows.Row:
         known = doc.get("contribution")

@@ -8,7 +8,7 @@ from typing import Any
 from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.requests import RowCounts
 from rayapp.memory.rules.filtering import checked_user, matches
-from rayapp.memory.rules.lifecycle import hidden_reason
+from rayapp.memory.rules.hiding import hidden_reason
 from rayapp.memory.rules.revision import said_elsewhere
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.stores import InMemoryMemoryStore
@@ -48,6 +48,9 @@ class InMemoryUserRows:
         ]
         found.sort(key=lambda item: (item.archived_at, item.point_id), reverse=True)
         return found[: max(0, limit)]
+
+    async def count_hidden(self, scope: ReadScope) -> int:
+        return len(await self.hidden(scope, len(self._store.living(scope.user_id))))
 
     async def counts(self, scope: ReadScope) -> RowCounts:
         user_id = checked_user(scope.user_id)

@@ -168,7 +168,7 @@ async def test_bulk_archive_and_delete_count(api: httpx.AsyncClient) -> None:
         ("bulk/archive", {"ids": ["a b"]}),
         ("bulk/archive", {"ids": ["m"] * 501}),
         ("bulk/archive", {"ids": ["m"], "archived_reason": ""}),
-        ("bulk/archive", {"ids": ["m"], "archived_reason": "x" * 101}),
+        ("bulk/archive", {"ids": ["m"], "archived_reason": "x" * 501}),
         ("bulk/delete", {"ids": "m"}),
         ("bulk/delete", {}),
         ("memory-bank", {"tags": ["a"]}),
@@ -180,7 +180,7 @@ async def test_a_bad_body_is_422(api: httpx.AsyncClient, path: str, body: dict[s
     assert (await api.post(f"/api/memory/{path}", json=body)).status_code == 422
 
 
-@pytest.mark.parametrize("query", ["status=deleted", "limit=0", "limit=201", "offset=-1"])
+@pytest.mark.parametrize("query", ["status=deleted", "limit=0", "limit=1001", "offset=-1"])
 async def test_a_bad_query_is_422(api: httpx.AsyncClient, query: str) -> None:
     assert (await api.get(f"{BANK}?{query}")).status_code == 422
 
@@ -335,9 +335,9 @@ async def test_a_full_bank_refuses_what_is_less_useful_and_keeps_nothing_of_it(
 async def test_a_goal_takes_a_place_and_the_answer_names_who_left(full: httpx.AsyncClient) -> None:
     body = {"text": "לרוץ מרתון", "importance": 0.1}
     kept = (await full.post(f"{BANK}/goals", json=body)).json()
-    (left,) = kept["archived"]
+    assert len(kept["archived"]) == 1
     assert kept["message"] == (
-        f"Kept in the memory bank; 1 less useful fact was archived to make room ({left})."
+        "Kept in the memory bank; 1 less useful fact was archived to make room."
     )
     goals = (await full.get(f"{BANK}/goals")).json()["goals"]
     assert [goal["id"] for goal in goals] == [kept["id"]]

@@ -37,7 +37,7 @@ KNOWN = "Dana lives in Haifa near the port; דנה גרה בחיפה ליד הנ
 ASKED = "Where does Dana live these days? איפה דנה גרה?"
 SAID = "Dana lives in Haifa, near the port, as she told you in May. דנה גרה בחיפה."
 # A turn whose answer did not come, or broke off.
-UNANSWERED = f"User: {ASKED}\nAssistant: …"
+UNANSWERED = f"User: {ASKED}"
 MARKED = f"{SAID}\n<!-- MEM: 1👍 -->"
 WEATHER: Any = {"type": "function", "function": {"name": "weather", "parameters": {}}}
 
@@ -348,6 +348,28 @@ async def test_a_stream_that_breaks_ends_with_an_error_and_keeps_the_question(
         assert (question["content"], "interrupted" in question) == (ASKED, False)
         assert answer["interrupted"] is True
         assert answer["content"].startswith("piece 0 piece 1")
+        learned = chat.world.exchanges.inner._rows.values()
+        assert [(row.exchange.user_text, row.exchange.answer) for row in learned] == [(ASKED, "")]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_an_answer_that_was_cut_is_shown_and_not_learned(
+    *, stream: bool, reason: str
+) -> None:
+    whole = replies.streamed(*PIECES) if stream else replies.good(SAID)
+    cut = replace(whole, body=whole.body.replace(b'"stop"', f'"{reason}"'.encode()))
+    assert cut != whole
+    async with chat_of(replies.in_turn(cut)) as chat:
+        told = await chat.ask(ASKED, stream=stream)
+        if stream:
+            async for _ in told:
+                pass
+        else:
+            assert told.choices[0].message.content == SAID
+        assert await chat.turns() == [UNANSWERED]
+        _, answer = await chat.messages("c-1")
+        assert answer["interrupted"] is True
         learned = chat.world.exchanges.inner._rows.values()
         assert [(row.exchange.user_text, row.exchange.answer) for row in learned] == [(ASKED, "")]
 

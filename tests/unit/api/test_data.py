@@ -34,7 +34,7 @@ async def clear(api: httpx.AsyncClient, target: str) -> dict[str, Any]:
 
 
 async def test_an_empty_store_counts_nothing_without_a_wrapper(api: httpx.AsyncClient) -> None:
-    none = {"count": 0, "active": 0, "archived": 0}
+    none = {"count": 0, "active": 0, "archived": 0, "hidden": 0}
     assert await stats(api) == {
         **{target.value: none for target in CLEARED_TIERS},
         "sessions": {"count": 0},
@@ -48,7 +48,8 @@ async def test_archived_memories_count_and_others_users_do_not(api: httpx.AsyncC
     await stored(api, "תה", tier="history")
     await api.post(f"/api/memory/items/{kept}/archive")
     await api.post("/api/memory/store", json={"text": "hers", "tier": "history"}, headers=NOA)
-    assert (await stats(api))["history"] == {"count": 2, "active": 1, "archived": 1}
+    counts = {"count": 2, "active": 1, "archived": 1, "hidden": 0}
+    assert (await stats(api))["history"] == counts
 
 
 @pytest.mark.parametrize("target", [one.value for one in CLEARED_TIERS])
@@ -207,4 +208,5 @@ async def test_hidden_is_kept_and_deleted_is_gone(api: httpx.AsyncClient, world:
     assert told["message"] == "Memory hidden; it is kept, and can be shown again."
     told = (await api.delete(f"/api/memory/items/{gone}")).json()
     assert told["message"] == "Memory deleted for good."
-    assert (await stats(api))["working"] == {"count": 1, "active": 0, "archived": 1}
+    counts = {"count": 1, "active": 0, "archived": 0, "hidden": 1}
+    assert (await stats(api))["working"] == counts

@@ -114,7 +114,7 @@ async def test_another_user_neither_hides_nor_shows_nor_sees(api: httpx.AsyncCli
         {"memoryId": "m", "memory_id": "n"},
         {"memoryId": "m", "tier": "nowhere"},
         {"memoryId": "m", "reason": ""},
-        {"memoryId": "m", "reason": "x" * 95},
+        {"memoryId": "m", "reason": "x" * 495},
     ],
 )
 async def test_bad_input_is_422(api: httpx.AsyncClient, body: dict[str, Any]) -> None:
@@ -127,3 +127,26 @@ async def test_the_newest_come_first_and_the_limit_holds(api: httpx.AsyncClient)
         await hide(api, memory_id)
     assert len(await listed(api, limit=2)) == 2
     assert {row["memoryId"] for row in await listed(api)} == set(ids)
+
+
+async def test_what_is_hidden_is_counted_and_listed_as_hidden_alone(api: httpx.AsyncClient) -> None:
+    """The screens of the bank, the statistics and the data page say the same."""
+    bank = "/api/memory/memory-bank"
+    for name in ("kept", "archived", "hidden"):
+        await api.post("/api/memory/store", json=fact(name))
+    await api.put(f"{bank}/archived", json={"status": "archived"})
+    await api.post(GHOST, json={"memoryId": "hidden"})
+    found = (await api.get(f"{bank}/stats")).json()
+    assert (found["total_memories"], found["active"], found["archived"]) == (2, 1, 1)
+    page = (await api.get(f"{bank}?status=archived")).json()
+    assert ([one["id"] for one in page["memories"]], page["total"]) == (["archived"], 1)
+    tier = (await api.get("/api/memory/stats")).json()["stats"]["tiers"]["memory_bank"]
+    assert [tier[f"{name}_count"] for name in ("active", "archived", "hidden")] == [1, 1, 1]
+    counts = (await api.get("/api/data/stats")).json()["memory_bank"]
+    assert counts == {"count": 3, "active": 1, "archived": 1, "hidden": 1}
+    assert (await api.get(GHOST)).json()["total"] == 1
+
+
+def fact(name: str) -> dict[str, Any]:
+    said = {"text": f"Dana {name} the key", "memory_id": name, "tier": "memory_bank"}
+    return said | {"tags": ["home"], "importance": 0.8, "confidence": 0.8}

@@ -267,6 +267,22 @@ class TestKeepingATurn:
         assert session.exchanges == 1
         assert await world.exchanges.waiting() == 1
 
+    @pytest.mark.parametrize("said_by", ["flag", "finish_reason"])
+    async def test_an_answer_that_was_cut_is_kept_and_not_learned(
+        self, world: Harness, api: httpx.AsyncClient, said_by: str
+    ) -> None:
+        *before, last = FINISHED["messages"]
+        body = {**FINISHED, "interrupted": True}
+        if said_by == "finish_reason":
+            body = {**FINISHED, "messages": [*before, {**last, "finish_reason": "length"}]}
+        found = await posted(api, EXCHANGE, body)
+        assert found["messages"][-1]["content"] == ANSWER
+        assert not found["stored"]["scoring_required"]
+        (item,) = await kept_turns(world)
+        assert item.text == f"User: {QUESTION}"
+        learned = world.exchanges.inner._rows.values()
+        assert [row.exchange.answer for row in learned] == [""]
+
     async def test_another_text_of_the_same_message_takes_its_place(
         self, world: Harness, api: httpx.AsyncClient
     ) -> None:

@@ -144,7 +144,7 @@ async def test_a_document_does_not_go_from_under_another_that_rests_on_it(world:
 
 async def test_the_same_title_is_refused_or_replaced(world: World) -> None:
     first = await world.done(await world.upload(title="Title"))
-    with pytest.raises(Duplicate, match="replace=true"):
+    with pytest.raises(Duplicate, match="another title"):
         await world.upload(b"new", title="Title")
     world.says = extracted("A new edition says other things. ")
     second = await world.done(await world.upload(b"new", title="Title", replaces=True))
@@ -268,7 +268,7 @@ async def test_files_of_one_name_but_another_ending_are_two_documents(world: Wor
     first = await books.upload(DANA, b"a text", "plan.txt")
     second = await books.upload(DANA, b"# another", "plan.md")
     assert (first.title, second.title) == ("plan", "plan.md")
-    with pytest.raises(Duplicate, match="replace=true"):
+    with pytest.raises(Duplicate, match="another title"):
         await books.upload(DANA, b"a newer text", "plan.txt")
 
 

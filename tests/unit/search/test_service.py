@@ -405,6 +405,18 @@ async def paged(service: Harness, question: str, **search: Any) -> int:
     return len(seen)
 
 
+async def test_the_total_does_not_change_with_the_page(service: Harness) -> None:
+    for number in range(150):
+        await service.store(f"roses by the gate, note {number} of {number * 7}", tier=Tier.HISTORY)
+    await service.drain()
+    pages = [
+        await service.search("roses by the gate", limit=10, offset=offset)
+        for offset in (0, 10, 60, 130)
+    ]
+    assert all(page.hits for page in pages)
+    assert len({page.total for page in pages}) == 1
+
+
 async def test_explain_counts_places_as_the_search_shows_them(service: Harness) -> None:
     for tier in (Tier.WORKING, Tier.HISTORY, Tier.PATTERNS):
         await service.store("The alarm code is 9876", tier=tier)

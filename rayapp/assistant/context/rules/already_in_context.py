@@ -37,6 +37,10 @@ class _Said:
         return frozenset(rules.fingerprints_of(self.lines))
 
 
+# Of the answer of a turn; its rows held a mark for it before.
+NOTHING_KEPT = ("", "…")
+
+
 class AlreadyInContext:
     """Made once for the last messages of a conversation, and asked about each memory.
 
@@ -55,9 +59,7 @@ class AlreadyInContext:
             return False
         if rules.EXCHANGE_TAG not in item.tags or not item.text.startswith(rules.ASKED):
             return False
-        asked, found, answer = item.text.removeprefix(rules.ASKED).partition(rules.ANSWERED)
-        if not found:
-            return False
+        asked, _, answer = item.text.removeprefix(rules.ASKED).partition(rules.ANSWERED)
         question = _plain(asked)
         return any(
             _same_question(question, said.question) and _same_answer(question, answer, said)
@@ -90,6 +92,6 @@ def _same_answer(question: str, stored: str, said: _Said) -> bool:
     """A turn is stored without the sentences that repeat a memory, so it is looked for sentence by
     sentence. Of one that only repeated nothing is left to look for: any answer will do, but only
     to a question of so many words that it is not said twice."""
-    if stored.strip() == rules.NOTHING_NEW:
+    if stored.strip() in NOTHING_KEPT:
         return bool(said.lines) and len(question.split()) >= rules.SHINGLE
     return rules.already_known(stored, said.prints)

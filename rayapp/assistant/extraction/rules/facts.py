@@ -19,7 +19,7 @@ from rayapp.memory.item import (
 from rayapp.memory.scope import ReadScope
 from rayapp.memory.tiers import Tier
 from rayapp.text.hostile import hostile
-from rayapp.text.normalize import canonical, content_hash, normalize
+from rayapp.text.normalize import below_headings, canonical, content_hash, normalize
 from rayapp.text.paraphrase import content_words
 from rayapp.text.signature import Signature, difference, opposite, signature
 from rayapp.text.slots import replaces
@@ -248,7 +248,7 @@ def fact_of(reply: str, turn: Turn, echoes: Callable[[str], bool]) -> Checked:
 def line_of(reply: str) -> tuple[str | None, str]:
     """(the one line of a reply, ""), or (None, why there is none)."""
     text = _FENCE.sub("", _THINKING.sub("", reply))
-    rows = [row.strip() for row in text.splitlines() if row.strip()]
+    rows = below_headings(text.splitlines())
     if not rows:
         return None, "empty"
     if _NOTHING.search(text):

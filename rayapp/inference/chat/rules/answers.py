@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from rayapp.inference.chat.rules.tolerant_json import json_values
 from rayapp.text.hostile import hostile
 from rayapp.text.language import detect_language
-from rayapp.text.normalize import normalize
+from rayapp.text.normalize import below_headings, normalize
 from rayapp.text.signature import signature
 
 # Answers by which a model says that it does not answer.
@@ -113,7 +113,7 @@ def faithful(reply: str, text: str, most: int) -> str | None:
     may be kept: a text comes from anywhere, so an answer that refuses, gives orders, forges a
     frame, speaks another language than the text or names a number that it does not say is dropped.
     """
-    line = " ".join(reply.split())
+    line = " ".join(" ".join(below_headings(reply.splitlines())).split())
     if not line or len(line) > most or len(line) >= len(text):
         return None
     if hostile(reply) is not None or refuses(line):

@@ -13,7 +13,7 @@ from rayapp.admin.rules import SESSION_USER, new_memory
 from rayapp.core.errors import InvalidInput
 from rayapp.memory.item import Status
 from rayapp.memory.rules.creation import TextLimits, check_new
-from rayapp.memory.rules.lifecycle import archived_reason, hidden_reason
+from rayapp.memory.rules.hiding import archived_reason, hidden_reason
 from tests.support.builders import an_item
 
 NOW = datetime(2025, 5, 6, tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 
 from rayapp.assistant.extraction.rules.facts import LearnedExchange
 from rayapp.inference.chat.rules.answers import HistorySummary
-from rayapp.memory.rules.lifecycle import archived_reason
+from rayapp.memory.rules.hiding import archived_reason
 from tests.unit.assistant.extraction.world import DANA, World, judgement
 
 WAYS = ("delete", "archive")

@@ -110,4 +110,6 @@ def test_a_summary_is_shorter_than_its_text_and_than_the_limit(says: str) -> Non
 def test_a_text_of_both_languages_may_be_summed_up_in_either() -> None:
     both = EN + HE
     assert faithful(GOOD_EN, both, MAX_SUMMARY_CHARS) == GOOD_EN
+    assert faithful(f"# Summary\n\n{GOOD_EN}", both, MAX_SUMMARY_CHARS) == GOOD_EN
+    assert faithful(f"## {GOOD_EN}", both, MAX_SUMMARY_CHARS) == GOOD_EN
     assert faithful(GOOD_HE, both, MAX_SUMMARY_CHARS) == GOOD_HE

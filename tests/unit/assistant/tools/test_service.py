@@ -352,7 +352,7 @@ async def test_of_a_full_bank_the_assistant_hears_what_happened() -> None:
     left = first.data["memory_id"]
     assert second.data["archived"] == [left]
     assert second.text == (
-        f"Kept in the memory bank; 1 less useful fact was archived to make room ({left}): "
+        "Kept in the memory bank; 1 less useful fact was archived to make room: "
         f"memory_id {second.data['memory_id']}."
     )
     with pytest.raises(errors.BankFull, match="was not kept"):

@@ -102,6 +102,23 @@ def test_a_summary_is_the_first_sentence_of_each_section() -> None:
     assert library.summary_of(chunks[:2]) == "Tea costs 3.5 a cup. It goes on."
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "# The garden\n\nRoses grow. Water them.\n\n## Tea\nIt is hot.",
+            "Roses grow. Water them. It is hot.",
+        ),
+        ("# הגינה\n\nהוורדים גדלים.", "הוורדים גדלים."),
+        ("# Only a title #", "Only a title"),
+        ("#1 of the list, and #garden", "#1 of the list, and #garden"),
+    ],
+)
+def test_a_summary_is_text_and_no_heading(text: str, said: str) -> None:
+    """Also where a file that is called text holds Markdown."""
+    assert library.summary_of([chunk(0, text, ())]) == said
+
+
 def test_a_long_beginning_is_cut_at_a_word() -> None:
     said = library.summary_of([chunk(0, "word " * 200, ())])
     assert said.endswith("word …")

@@ -143,7 +143,7 @@ def test_a_document_that_was_kept_before_is_waited_for(
     (tmp_path / "b.txt").write_text("words")
     assert run("add", str(tmp_path / "b.txt")).code == 0
     code, said = run("add", str(tmp_path / "b" / "b.txt"))
-    assert (code, "send replace=true" in said) == (3, True), "other bytes are another document"
+    assert (code, "another title" in said) == (3, True), "other bytes are another document"
 
 
 def test_files_of_one_name_are_called_by_their_folders(

@@ -130,8 +130,8 @@ def test_of_equals_the_new_one_stays() -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("a",), "1 less useful fact was archived to make room (a)"),
-        (("a", "b"), "2 less useful facts were archived to make room (a, b)"),
+        (("a",), "1 less useful fact was archived to make room"),
+        (("a", "b"), "2 less useful facts were archived to make room"),
     ],
 )
 def test_who_left_is_named(names: tuple[str, ...], said: str) -> None:

@@ -166,6 +166,8 @@ def test_only_the_person_counts() -> None:
     assert said(quiet, Tier.WORKING, SourceType.ASSISTANT) is None
     assert said(quiet) is None
     assert said(f"User: {told}", Tier.WORKING, SourceType.ASSISTANT) is None
+    alone = instruction_of(f"User: {asked}", Tier.WORKING, SourceType.ASSISTANT, is_turn=True)
+    assert alone == asked
     for source in SourceType:
         if source is not SourceType.USER:
             assert said(told, source=source) is None

@@ -72,6 +72,7 @@ def test_every_filter_field_is_translated() -> None:
         "include_attached",
         "instruction",
         "updated_to",
+        "include_hidden",
     }
     assert {name for name, _ in ANY_OF_FIELDS} | {"tiers"} == set(EMPTY_LISTS)
 
