@@ -311,6 +311,7 @@ class Container:
             watch=self.watch,
             views=self.views,
             runtime=self.runtime,
+            encoder=self.encoder,
         )
         return SearchService(
             retrievers,
