@@ -28,6 +28,8 @@ async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
 
     metrics = InMemoryMetrics()
     embedder = bootstrap.embedding_service(settings, metrics)
+    encoder = bootstrap.text_encoder(settings, metrics)
+    read = None if encoder is None else await encoder.info()
     stores, texts, index = (
         bootstrap.Stores(settings),
         bootstrap.load_texts(),
@@ -46,8 +48,9 @@ async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
         leases=stores.leases,
         jobs=stores.jobs,
         embedder=embedder,
+        encoder=encoder,
         analyser=texts.analyser,
-        schema=bootstrap.schema_of(await embedder.info(), texts.analyser),
+        schema=bootstrap.schema_of(await embedder.info(), texts.analyser, read),
         runtime=bootstrap.runtime_of(settings, metrics),
         close=close,
     )

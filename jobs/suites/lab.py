@@ -87,7 +87,9 @@ class _Tenant:
     """The documents of one corpus: their passages, with postings of terms and vectors. A row is a
     passage; `first` is that of each document."""
 
-    def __init__(self, corpus: Corpus, texts: Texts, embed: Embed, tier: Tier) -> None:
+    def __init__(
+        self, corpus: Corpus, texts: Texts, embed: Embed, tier: Tier, read: Embed | None
+    ) -> None:
         # In the order of the corpus, as one batch stores it.
         self.items = [
             item_of(corpus.name, document, tier, place)
@@ -101,6 +103,7 @@ class _Tenant:
         counts = np.array([len(passages) for passages in parts])
         self.first = np.cumsum(counts) - counts
         self.dense: Floats = embed(contents)
+        self.read: Floats | None = None if read is None else read(contents)
         rows: dict[int, list[int]] = defaultdict(list)
         values: dict[int, list[float]] = defaultdict(list)
         for row, vector in enumerate(map(texts.analyser.document, contents)):
@@ -136,11 +139,20 @@ class _Tenant:
         return best, hits[at] - self.first
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The encoder's vectors of documents and of questions."""
+
+    passages: Embed
+    queries: Embed
+
+
 class Lab:
     """Corpora with their retrievers.
 
     Args:
         embed: vectors of documents and of questions.
+        encoder: the third retriever; None: there are two.
         embed_question: those of questions, when the model reads them in another way.
         depth: candidates per retriever; a search for 10 hits takes 60, one for 50 takes 150.
         tiers: where the documents of a corpus are kept; default: history.
@@ -153,14 +165,16 @@ class Lab:
         embed: Embed,
         *,
         embed_question: Embed | None = None,
+        encoder: Reading | None = None,
         depth: int = DEPTH,
         tiers: Mapping[str, Tier] | None = None,
     ) -> None:
         self._corpora, self._texts, self._depth = corpora, texts, depth
         self._embed_question = embed_question or embed
-        kept = tiers or {}
+        self._encoder = encoder
+        kept, read = tiers or {}, None if encoder is None else encoder.passages
         self._tenants = {
-            corpus.name: _Tenant(corpus, texts, embed, kept.get(corpus.name, Tier.HISTORY))
+            corpus.name: _Tenant(corpus, texts, embed, kept.get(corpus.name, Tier.HISTORY), read)
             for corpus in corpora
         }
 
@@ -170,11 +184,23 @@ class Lab:
     def ask(self, recipe: Recipe) -> Iterator[Asked]:
         """Every question of every corpus; `recipe` gives the weight of expansions."""
         for corpus in self._corpora:
-            vectors = self._embed_question([question.text for question in corpus.questions])
-            for question, vector in zip(corpus.questions, vectors, strict=True):
-                yield self._asked(corpus, question, vector, recipe)
+            asked = [question.text for question in corpus.questions]
+            vectors = self._embed_question(asked)
+            read: Sequence[Floats | None] = [None] * len(asked)
+            if self._encoder is not None:
+                read = list(self._encoder.queries(asked))
+            for question, *both in zip(corpus.questions, vectors, read, strict=True):
+                yield self._asked(corpus, question, *both, recipe=recipe)
 
-    def _asked(self, corpus: Corpus, question: Question, vector: Floats, recipe: Recipe) -> Asked:
+    def _asked(
+        self,
+        corpus: Corpus,
+        question: Question,
+        vector: Floats,
+        read: Floats | None,
+        *,
+        recipe: Recipe,
+    ) -> Asked:
         plan = plan_query(
             question.text,
             limit=10,
@@ -190,6 +216,11 @@ class Lab:
         text, words = tenant.best(tenant.words(query))
         dense_rank = _ranks(dense, self._depth, least=-1.0)
         text_rank = _ranks(text, self._depth, least=0.0)
+        third, nearest = dense, near
+        third_rank: dict[int, int] = {}
+        if read is not None and tenant.read is not None:
+            third, nearest = tenant.best(tenant.read @ read)
+            third_rank = _ranks(third, self._depth, least=-1.0)
         candidates = [
             Candidate(
                 item=tenant.items[row],
@@ -199,8 +230,11 @@ class Lab:
                 sparse_rank=text_rank.get(row),
                 near_passage=int(near[row]),
                 word_passage=int(words[row]),
+                encoder=max(0.0, float(third[row])) if row in third_rank else None,
+                encoder_rank=third_rank.get(row),
+                encoder_passage=int(nearest[row]),
             )
-            for row in sorted(dense_rank.keys() | text_rank.keys())
+            for row in sorted(dense_rank.keys() | text_rank.keys() | third_rank.keys())
         ]
         return Asked(question, corpus.name, plan.language, Candidates.of(candidates))
 

@@ -8,6 +8,7 @@ import random
 import socket
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache, partial
 
@@ -133,9 +134,14 @@ def load_texts() -> Texts:
     )
 
 
-def schema_of(info: EmbedderInfo, analyser: Analyser) -> IndexSchema:
+def schema_of(
+    info: EmbedderInfo, analyser: Analyser, encoder: EmbedderInfo | None = None
+) -> IndexSchema:
     made = f"{analyser.version}-{passages.VERSION}"
-    return IndexSchema(model=info.model, dims=info.dims, analyser=made)
+    schema = IndexSchema(model=info.model, dims=info.dims, analyser=made)
+    if encoder is None:
+        return schema
+    return replace(schema, encoder=encoder.model, encoder_dims=encoder.dims)
 
 
 def remote_cache(settings: Settings) -> Cache | None:

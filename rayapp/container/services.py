@@ -71,6 +71,7 @@ from rayapp.graphs.service import GraphsService
 from rayapp.index.consistency.comparison import Comparison
 from rayapp.index.consistency.service import ConsistencyService, SweepLog
 from rayapp.index.deferred import DeferredService
+from rayapp.index.encoding import EncodingService, PassageEncoder
 from rayapp.index.point_builder import ModelPrefixing, PointBuilder
 from rayapp.index.ports import VectorIndex
 from rayapp.index.reindex.switch import ReindexCleanup
@@ -78,7 +79,7 @@ from rayapp.index.service import IndexingService
 from rayapp.index.write_barrier import IndexMonitor
 from rayapp.inference.backends.chat_model import ChatEndpoint, HttpChatModel
 from rayapp.inference.chat.service import ModelCalls
-from rayapp.inference.ports import Embedder, EmbedderInfo, Reranker
+from rayapp.inference.ports import Embedder, Encoder, Opened, Reranker
 from rayapp.inference.prompts.loader import load_prompts
 from rayapp.learning.dedup import DedupService
 from rayapp.learning.insights import InsightsService
@@ -155,8 +156,8 @@ class Container:
     """What requests and the background work of one process are made of.
 
     Args:
-        model: of `embedder`.
         reranker: None: that of the settings, in this process.
+        encoder: None: it is off.
     """
 
     def __init__(
@@ -165,10 +166,10 @@ class Container:
         stores: Stores,
         *,
         index: VectorIndex,
-        embedder: Embedder,
-        model: EmbedderInfo,
+        embedder: Opened[Embedder],
         launcher: JobLauncher,
         reranker: Reranker | None = None,
+        encoder: Opened[Encoder] | None = None,
     ) -> None:
         self.runtime = runtime
         self.settings = runtime.settings
@@ -179,9 +180,11 @@ class Container:
         self.api_keys = stores.api_keys
         self.idempotency = stores.idempotency
         self.index = index
-        self.embedder = embedder
-        self.texts = replace(load_texts(), langs=frozenset(model.langs))
-        self.schema = schema_of(model, self.texts.analyser)
+        self.embedder = embedder.model
+        self.texts = replace(load_texts(), langs=frozenset(embedder.info.langs))
+        self.encoder = None if encoder is None else encoder.model
+        read = None if encoder is None else encoder.info
+        self.schema = schema_of(embedder.info, self.texts.analyser, read)
         self.watch = IndexMonitor(breaker("qdrant", self.settings))
         self.tiers_default = CORE_TIERS
         self._launcher = launcher
@@ -308,6 +311,7 @@ class Container:
             watch=self.watch,
             views=self.views,
             runtime=self.runtime,
+            encoder=self.encoder,
         )
         return SearchService(
             retrievers,
@@ -355,6 +359,23 @@ class Container:
             on_deleted=self._forget,
             # Nothing is learned of a turn that a person put away, and its texts lie there too.
             on_hidden=self.stores.exchanges.purge,
+            on_written=None if self.encoding is None else self.encoding.note,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def encoding(self) -> EncodingService | None:
+        """What gives points the encoder's vectors; None where it is off."""
+        if self.encoder is None:
+            return None
+        limit_s = self.settings.embedding.batch_timeout_s
+        return EncodingService(
+            self.stores.scan,
+            self.index,
+            PassageEncoder(self.encoder, limit_s),
+            self.stores.changes,
+            self.stores.leases,
+            schema=self.schema,
             runtime=self.runtime,
         )
 

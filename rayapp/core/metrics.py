@@ -64,6 +64,7 @@ METRICS: dict[str, Metric] = {
     "pending_age_s": Metric("gauge", "Age of the oldest waiting item, seconds."),
     "indexed": Metric("counter", "Items the indexer finished.", ("op", "result")),
     "prefixes": Metric("counter", "New texts, by whether a model placed them.", ("result",)),
+    "encoded": Metric("counter", "Items given the encoder's vectors, by why.", ("why",)),
     "index_delay_s": _latency("Store to searchable in the index, seconds."),
     "effects_settled": Metric("counter", "Effects of outcomes and changed items done.", ("kind",)),
     "effects_failed": Metric("counter", "Effects that failed and will be tried again.", ("kind",)),

@@ -1,6 +1,7 @@
 """Vectors, and what a collection of them was built for."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +19,30 @@ class SparseVector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSchema:
-    """What a collection was built for. Any difference at start-up is a SchemaMismatch."""
+    """What a collection was built for. Any difference at start-up is a SchemaMismatch.
+
+    Attributes:
+        encoder, encoder_dims: of the second vector of a point; none where the encoder is off.
+    """
 
     model: str
     dims: int
     analyser: str
+    encoder: str = ""
+    encoder_dims: int = 0
+
+    @property
+    def first(self) -> "IndexSchema":
+        """Without the encoder: what the vectors are made for that every point has."""
+        return replace(self, encoder="", encoder_dims=0)
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is kept; without the encoder nothing of it, as versions before it know it."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+    def holds(self, wanted: "IndexSchema") -> bool:
+        """Whether a collection of this schema serves whoever wants the other: it may have more."""
+        return self.first == wanted.first and (not wanted.encoder or self == wanted)
 
     @property
     def slug(self) -> str:

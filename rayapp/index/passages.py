@@ -49,7 +49,10 @@ class PassageIndex:
         # Before the first point says how few there are: a repeat would not know of the others.
         await self._cut(firsts, held)
         # Of an older text its first point alone, which the engine refuses.
-        texts = [one if one.point_id in firsts else replace(one, passages=()) for one in points]
+        texts = [
+            one if one.point_id in firsts else replace(one, passages=(), encoder=one.encoder[:1])
+            for one in points
+        ]
         await self._engine.upsert([row for point in texts for row in _rows(point)])
         await self._settle(firsts)
 
@@ -81,6 +84,17 @@ class PassageIndex:
                 for point_id in _ids(update.point_id, held.get(update.point_id, ALONE).passages)
             ]
         )
+
+    async def set_encoder(self, updates: Sequence[records.EncoderUpdate]) -> None:
+        """As the engine, the first passage of each last: an item that has it has all of them."""
+        held = await _held(self._engine, [update.point_id for update in updates])
+        rows = [
+            replace(update, point_id=passage_point(update.point_id, number), vectors=(vector,))
+            for update in updates
+            if held.get(update.point_id, ALONE).passages == len(update.vectors)
+            for number, vector in reversed(list(enumerate(update.vectors)))
+        ]
+        await self._engine.set_encoder(rows)
 
     async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
         held = await _held(self._engine, point_ids)
@@ -119,14 +133,20 @@ class PassageIndex:
         ]
 
     async def scroll(
-        self, *, after: str | None, limit: int, until: str | None = None, read: Projection = PAYLOAD
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        until: str | None = None,
+        read: Projection = PAYLOAD,
+        unencoded: bool = False,
     ) -> records.Page:
         """The points of items; those of their other passages are walked over."""
         kept: list[records.StoredPoint] = []
         following = after
         while True:
             page, following = await self._engine.scroll(
-                after=following, limit=limit, until=until, read=read
+                after=following, limit=limit, until=until, read=read, unencoded=unencoded
             )
             kept += [point for point in page if not is_passage(point.point_id)]
             if len(kept) > limit:
@@ -190,6 +210,7 @@ def _rows(point: records.IndexPoint) -> Iterable[records.IndexPoint]:
             sparse=sparse,
             payload=_payload_of(point.payload, number, len(vectors)),
             rev=point.rev,
+            encoder=point.encoder[number : number + 1],
         )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from itertools import islice
@@ -12,6 +12,7 @@ from rayapp.core import errors
 from rayapp.core.deadline import Deadline
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema, Vector
+from rayapp.index.encoding import PassageEncoder
 from rayapp.index.ports import VectorIndex
 from rayapp.index.records import IndexPoint
 from rayapp.index.rules.points import point_of
@@ -172,6 +173,8 @@ OUTAGES = (errors.DependencyDown, errors.Overloaded, errors.DeadlineExceeded, er
 EMBEDDED_AT_ONCE = 64
 
 Made = Sequence[tuple[MemoryItem, IndexPoint]]
+# The vectors of the passages of each item, in order.
+MakeVectors = Callable[[Sequence[MemoryItem]], Awaitable[Sequence[Sequence[Vector]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,7 @@ class PointBuilder:
 
     Args:
         prefixing: asks what surrounds a text; None: nobody asks.
+        encoder: makes the encoder's vectors as well; None: they come later, or not at all.
     """
 
     embedder: Embedder
@@ -198,6 +202,7 @@ class PointBuilder:
     schema: IndexSchema
     timeout_s: float
     prefixing: Prefixing | None = None
+    encoder: PassageEncoder | None = None
 
     async def close(self) -> None:
         """End the connections of whoever prefixes."""
@@ -216,50 +221,72 @@ class PointBuilder:
             return [], []
         if self.prefixing is not None:
             items = await self.prefixing.given(items)
-        vectors, failures = await self._embed(items)
+        vectors, failures = await self._alone(items, self._embed)
+        read, unread = await self.read([item for item in items if item.point_id in vectors])
+        failures += unread
+        for one in unread:
+            del vectors[one.item.point_id]
         points: list[tuple[MemoryItem, IndexPoint]] = []
         for item in items:
             vector = vectors.get(item.point_id)
             if vector is None:
                 continue
             try:
-                points.append((item, self._point(item, vector)))
+                points.append((item, self._point(item, vector, read.get(item.point_id, ()))))
             except (ValueError, TypeError, AttributeError, KeyError) as error:
                 # One malformed item must never stop the items of others: it fails alone.
                 failures.append(PointFailure(item, _unusable(item, error)))
         return points, failures
 
-    def _point(self, item: MemoryItem, dense: Sequence[Vector]) -> IndexPoint:
-        texts = (passage.of(item.text) for passage in passages_of(item.text))
-        words = [self.analyser.document(text) for text in texts]
-        return point_of(item, list(zip(dense, words, strict=True)), self.schema)
-
-    async def _embed(
+    async def read(
         self, items: Sequence[MemoryItem]
     ) -> tuple[dict[str, Sequence[Vector]], list[PointFailure]]:
-        """The vectors of the passages of each item, by point id."""
+        """The encoder's vectors of `items` by point id, none without it; outages alone fail.
+
+        A text that it cannot read is found by all that is known of it otherwise.
+        """
+        if self.encoder is None:
+            return {}, []
+        made, failures = await self._alone(items, self.encoder.vectors)
+        return made, [one for one in failures if one.outage]
+
+    def _point(
+        self, item: MemoryItem, dense: Sequence[Vector], read: Sequence[Vector]
+    ) -> IndexPoint:
+        texts = (passage.of(item.text) for passage in passages_of(item.text))
+        words = [self.analyser.document(text) for text in texts]
+        return point_of(item, list(zip(dense, words, strict=True)), self.schema, read)
+
+    async def _embed(self, items: Sequence[MemoryItem]) -> list[Sequence[Vector]]:
+        """The vectors of the passages of each item."""
         texts = [embedded_texts(item) for item in items]
         flat = [text for passages in texts for text in passages]
         vectors: list[Vector] = []
+        for at in range(0, len(flat), EMBEDDED_AT_ONCE):
+            part = flat[at : at + EMBEDDED_AT_ONCE]
+            vectors += await self.embedder.embed(part, "passage", timeout_s=self.timeout_s)
+        made = iter(vectors)
+        return [list(islice(made, len(passages))) for passages in texts]
+
+    async def _alone(
+        self, items: Sequence[MemoryItem], make: MakeVectors
+    ) -> tuple[dict[str, Sequence[Vector]], list[PointFailure]]:
+        """What `make` gives for each item, by point id; what is bad fails alone."""
+        if not items:
+            return {}, []
         try:
-            for at in range(0, len(flat), EMBEDDED_AT_ONCE):
-                part = flat[at : at + EMBEDDED_AT_ONCE]
-                vectors += await self.embedder.embed(part, "passage", timeout_s=self.timeout_s)
+            made = await make(items)
         except (errors.BadVector, errors.InvalidInput) as error:
             if len(items) == 1:
                 return {}, [PointFailure(items[0], error)]
             # One text spoils the batch: halve until it stands alone.
             half = len(items) // 2
-            left, left_failures = await self._embed(items[:half])
-            right, right_failures = await self._embed(items[half:])
+            left, left_failures = await self._alone(items[:half], make)
+            right, right_failures = await self._alone(items[half:], make)
             return {**left, **right}, left_failures + right_failures
         except errors.RayappError as error:
             return {}, [PointFailure(item, error) for item in items]
-        made = iter(vectors)
-        return {
-            item.point_id: list(islice(made, len(passages)))
-            for item, passages in zip(items, texts, strict=True)
-        }, []
+        return {item.point_id: one for item, one in zip(items, made, strict=True)}, []
 
 
 async def written(index: VectorIndex, points: Made) -> tuple[list[MemoryItem], list[PointFailure]]:

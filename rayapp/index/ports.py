@@ -29,18 +29,23 @@ class VectorIndex(Protocol):
         """This index with the points of `collection`; None: of the one behind the alias."""
 
     async def open(self, schema: IndexSchema) -> None:
-        """Create collection and alias when there are none; SchemaMismatch when they differ."""
+        """Create collection and alias when there are none; SchemaMismatch when they differ. Where
+        only the encoder's vectors are missing, the embedded engine makes place for them."""
 
     async def upsert(self, points: Sequence[records.IndexPoint]) -> None:
         """Write points whose rev is not below the stored one."""
 
     async def copy(self, points: Sequence[records.PointCopy], source: str) -> list[str]:
         """Write points with the vectors that `source` holds under their ids, where its points are
-        of the wanted `vector_hash`; the ids for which it has none. A stored point of a higher rev
+        of the wanted `vector_hash`; the ids for which it has none. Those of the encoder come along
+        where both are of the same one. A stored point of a higher rev
         is left alone, as by `upsert`. NotFound; InvalidInput leaves nothing written.
         """
 
     async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None: ...
+    async def set_encoder(self, updates: Sequence[records.EncoderUpdate]) -> None:
+        """Give points the encoder's vectors. InvalidInput: the collection has no place for them."""
+
     async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
         """Ids that are not there are fine. With `revs`, a point of a higher rev is left alone."""
 
@@ -55,9 +60,18 @@ class VectorIndex(Protocol):
         """The points that are there."""
 
     async def scroll(
-        self, *, after: str | None, limit: int, until: str | None = None, read: Projection = PAYLOAD
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        until: str | None = None,
+        read: Projection = PAYLOAD,
+        unencoded: bool = False,
     ) -> records.Page:
-        """Points in id order with after < id <= until; the second value continues, None ends."""
+        """Points in id order with after < id <= until; the second value continues, None ends.
+
+        `unencoded`: those alone that lack the encoder's vector; none where it has no place.
+        """
 
     async def count(self, scope: ReadScope | None = None, where: ItemFilter | None = None) -> int:
         """Items: passages beyond the first of each do not count."""

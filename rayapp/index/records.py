@@ -9,6 +9,7 @@ from rayapp.memory.tiers import Tier
 
 DENSE = "dense"
 BM25 = "bm25"
+ENCODER = "encoder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,8 @@ class IndexPoint:
     Attributes:
         dense, sparse: of its text, or of the first passage of a long one.
         passages: those of its other passages, in order.
+        encoder: the encoder's vectors of all passages, the first one's first; none: they come
+            later, by `set_encoder`, and a write without them takes away those of an older text.
     """
 
     point_id: str
@@ -26,6 +29,7 @@ class IndexPoint:
     payload: dict[str, Any]
     rev: int
     passages: tuple[tuple[Vector, SparseVector], ...] = ()
+    encoder: tuple[Vector, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +54,24 @@ class PayloadUpdate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderUpdate:
+    """The encoder's vectors of the passages of a text; ignored when its point is gone or has a
+    higher rev, so that they are never beside those of another text."""
+
+    point_id: str
+    vectors: tuple[Vector, ...]
+    rev: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubQuery:
-    """One ranked list to fetch: exactly one of `dense` and `sparse` is set."""
+    """One ranked list to fetch: exactly one of `dense`, `sparse` and `encoder` is set."""
 
     name: str
     limit: int
     dense: Vector | None = None
     sparse: SparseVector | None = None
+    encoder: Vector | None = None
     tiers: tuple[Tier, ...] | None = None
 
 
@@ -76,6 +91,7 @@ class StoredPoint:
     payload: dict[str, Any]
     dense: Vector | None = None
     sparse: SparseVector | None = None
+    encoder: Vector | None = None
 
 
 Page = tuple[list[StoredPoint], str | None]

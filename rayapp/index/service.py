@@ -88,6 +88,10 @@ def _op_of(item: MemoryItem) -> IndexOp:
     return item.index.op if item.status is Status.ACTIVE else IndexOp.DELETE
 
 
+def _is_new(result: IndexResult) -> bool:
+    return result.op is IndexOp.VECTOR and result.error is None
+
+
 def _result_of(item: MemoryItem) -> IndexResult:
     return IndexResult(
         user_id=item.user_id,
@@ -107,6 +111,7 @@ class IndexingService:
     Args:
         on_deleted, on_hidden: forget what is kept elsewhere of memories that were deleted, and of
             those that a person hid; when one fails, the delete of their points is tried again.
+        on_written: told the points that were written for a text just now.
     """
 
     store: MemoryStore
@@ -116,6 +121,7 @@ class IndexingService:
     _: KW_ONLY
     on_deleted: OnDeleted | None = None
     on_hidden: OnDeleted | None = None
+    on_written: Callable[[Sequence[str]], None] | None = None
     runtime: Runtime
 
     def __post_init__(self) -> None:
@@ -150,6 +156,8 @@ class IndexingService:
         if matched < len(results):
             await self._take_back([i for i in items if _op_of(i) is IndexOp.VECTOR])
         self.outage = all(result.error is not None and not result.blamed for result in results)
+        if self.on_written is not None:
+            self.on_written([r.point_id for r in results if _is_new(r)])
         self._report(items, results)
         return len(items)
 

@@ -114,6 +114,22 @@ class Encoder(BreakerOwner, Protocol):
     async def health(self) -> dict[str, Any]: ...
 
 
+ModelT = TypeVar("ModelT", Embedder, Encoder)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened(Generic[ModelT]):
+    """An embedder or encoder with what it said of itself."""
+
+    model: ModelT
+    info: EmbedderInfo
+
+
+async def opened(model: ModelT) -> Opened[ModelT]:
+    """Ask it what it is. Raises as its `info`."""
+    return Opened(model, await model.info())
+
+
 class EmbeddingBackend(Protocol):
     """One model. `encode` may raise EmbedderDown; shapes are checked by the gateway."""
 

@@ -3,7 +3,8 @@
 Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
@@ -244,6 +245,10 @@ class ChangeLog(Protocol):
 
     def before(self, at: int, seconds: float) -> int:
         """A server's time, as `Change.at`, that many seconds before another one."""
+
+    def around(self, items: Iterable[tuple[str, str]]) -> AbstractAsyncContextManager[None]:
+        """Say that what the index holds of items (user id, point id) is about to change, and after
+        the block that it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,13 +110,18 @@ def _retrieved(
         "dense_rank": candidate.dense_rank,
         "bm25": candidate.sparse,
         "bm25_rank": candidate.sparse_rank,
+        "encoder": candidate.encoder,
+        "encoder_rank": candidate.encoder_rank,
         "pending": candidate.pending,
         "known_solution": 1.0 if solutions_among((item,), priors) else None,
     }
+    detail = "Returned by " + ", ".join(k for k, v in values.items() if v is not None) + "."
+    if not candidate.encoded:
+        detail += " The encoder has not read it yet: it is ranked by the others."
     return ExplainStage(
         stage="retrieve",
         kept=True,
-        detail="Returned by " + ", ".join(k for k, v in values.items() if v is not None) + ".",
+        detail=detail,
         values={key: float(value) for key, value in values.items() if value is not None},
     )
 

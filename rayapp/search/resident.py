@@ -34,7 +34,7 @@ from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import Change, ChangeLog, Changes, MemoryStore
 from rayapp.memory.rules.filtering import is_coming
 from rayapp.memory.scope import ItemFilter, ReadScope
-from rayapp.search.rules.view import Row, UserView
+from rayapp.search.rules.view import Held, Row, UserView
 from rayapp.search.tracing import Trace
 from rayapp.text.analyser import Analyser
 from rayapp.text.passages import passages_of
@@ -330,12 +330,15 @@ class ResidentViews:
             self._cold[user_id] = now + DRIFT_S
             return None
         if len(rows) > INLINE_ROWS:
-            view = await asyncio.to_thread(UserView, rows, self.schema.dims)
+            view = await asyncio.to_thread(self._view_of, rows)
         else:
-            view = UserView(rows, self.schema.dims)
+            view = self._view_of(rows)
         # A graph that was noted may gain more without another note.
         noted = len(look.found) == MOST_CHANGES or any(one.of_graphs for one in look.found)
         return _Held(view, empty and not noted, now, now, look.until, _seen(look))
+
+    def _view_of(self, rows: Sequence[Row]) -> UserView:
+        return UserView(rows, self.schema.dims, self.schema.encoder_dims)
 
     async def _apply(self, held: _Held, user_id: str, points: Set[str]) -> bool:
         """Read again what changed; False when the index does not have what the store says."""
@@ -344,9 +347,9 @@ class ResidentViews:
         same, other = [], []
         for point_id, item in living.items():
             known = held.view.held(point_id)
-            if known is None or not self._same_words(item, *known):
+            if known is None or not self._same_words(item, known):
                 other.append(item)
-            elif known[0] is not item:
+            elif known.item is not item:
                 same.append(item)
         rows = await self._rows(other)
         if rows is None:
@@ -357,10 +360,13 @@ class ResidentViews:
         held.view.put(rows)
         return True
 
-    def _same_words(self, item: MemoryItem, known: MemoryItem, embedded: bool) -> bool:
-        """Whether what is held of its words is still right, and all that there is."""
-        same = self._hash_of(item) == self._hash_of(known)
-        return same and was_embedded(item) == embedded
+    def _same_words(self, item: MemoryItem, known: Held) -> bool:
+        """Whether what is held of its words is still right, and all that there is. Whether the
+        encoder read it by now the index alone knows."""
+        if known.embedded and not known.encoded and self.schema.encoder:
+            return False
+        same = self._hash_of(item) == self._hash_of(known.item)
+        return same and was_embedded(item) == known.embedded
 
     def _hash_of(self, item: MemoryItem) -> str:
         return vector_hash_of(item.content_hash, self.schema, item.context_prefix)
@@ -434,4 +440,7 @@ def _seen(look: Changes) -> frozenset[tuple[str, bool]]:
 
 def _row(item: MemoryItem, points: Sequence[StoredPoint]) -> Row:
     vectors = [point.dense for point in points if point.dense is not None]
-    return Row(item, np.stack(vectors), [point.sparse or SparseVector([], []) for point in points])
+    words = [point.sparse or SparseVector([], []) for point in points]
+    read = [point.encoder for point in points if point.encoder is not None]
+    whole = len(read) == len(points)
+    return Row(item, np.stack(vectors), words, np.stack(read) if whole else None)

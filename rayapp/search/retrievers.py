@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from rayapp.index.ports import VectorIndex
 from rayapp.index.records import ScoredPoint, SubQuery
 from rayapp.index.rules.points import vector_hash_of
 from rayapp.index.write_barrier import IndexMonitor
-from rayapp.inference.ports import Embedder
+from rayapp.inference.ports import Embedder, Encoder, TextVectors
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.ports import MemoryStore, Page
 from rayapp.memory.requests import ItemQuery
@@ -35,7 +36,7 @@ from rayapp.search.rules.candidates import (
 from rayapp.search.rules.fusion import HITS_READ, IndexedHit, pending_scores
 from rayapp.search.rules.ranking import solution_points, solutions_among, tier_depths
 from rayapp.search.rules.recipes import Recipe
-from rayapp.search.rules.view import UserView
+from rayapp.search.rules.view import Question, UserView
 from rayapp.search.tracing import Trace
 from rayapp.text.analyser import Analyser
 from rayapp.text.expansions import Expansion
@@ -53,8 +54,29 @@ PENDING_KEPT = 2_000
 LATE = (DeadlineExceeded, TimeoutError)
 
 
-# What the dense and the sparse retriever returned, by tier.
-Lists = tuple[dict[Tier, list[ScoredPoint]], dict[Tier, list[ScoredPoint]]]
+# Share of a user's memories without the encoder's vector above which a search says so: a few that
+# were written a moment ago have no better place than before.
+MOST_UNENCODED = 0.1
+ByTier = dict[Tier, list[ScoredPoint]]
+
+
+class Lists(NamedTuple):
+    """What each retriever returned, by tier; nothing of one that was not asked."""
+
+    dense: ByTier
+    sparse: ByTier
+    encoder: ByTier
+
+    def deeper(self, more: "Lists") -> "Lists":
+        """With the longer lists of the tiers that were asked again."""
+        return Lists(*(mine | theirs for mine, theirs in zip(self, more, strict=True)))
+
+
+class QuestionVectors(NamedTuple):
+    """None: without this retriever."""
+
+    dense: Vector | None
+    encoder: Vector | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +118,7 @@ class Retrievers:
     watch: IndexMonitor
     views: ResidentViews
     runtime: Runtime
+    encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         self._documents = lru_cache(maxsize=PENDING_KEPT)(self._document_sides)
@@ -109,21 +132,23 @@ class Retrievers:
         looked = asyncio.ensure_future(self.views.of(request.scope, request.where, deadline, trace))
         try:
             await asyncio.sleep(0)  # the store answers while the held view is searched
-            vector = await self._embed(request.text, deadline, trace)
+            vectors = await self._vectors(request, deadline, trace)
             seen = self.views.last_seen(request.scope, request.where)
-            found = await self._from_view(request, seen.view, vector) if seen else None
+            found = await self._from_view(request, seen.view, vectors) if seen else None
             view = await looked
         finally:
             looked.cancel()
         if view is None:
-            return await self._from_index(request, vector, deadline, trace)
+            return await self._from_index(request, vectors, deadline, trace)
         if found is None or seen != self.views.last_seen(request.scope, request.where):
             # The store had more to say.
-            found = await self._from_view(request, view, vector)
+            found = await self._from_view(request, view, vectors)
+        if found.candidates.unencoded > MOST_UNENCODED:
+            trace.degrade("encoder_backlog", "encoder")
         return found
 
     async def _from_view(
-        self, request: RetrievalRequest, view: UserView, vector: Vector | None
+        self, request: RetrievalRequest, view: UserView, vectors: QuestionVectors
     ) -> Gathered:
         """What the engine would find, of the columns of one user. Nothing waits between the look at
         the columns and what is read of them, so that no write comes in between."""
@@ -132,29 +157,27 @@ class Retrievers:
         depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
         solved = kept(view.items(solution_points(priors)), request.where)
         candidates = view.candidates(
-            _normalised(vector),
-            self._question(request),
+            Question(self._question(request), _normalised(vectors.dense), vectors.encoder),
             request.where,
             depths,
             wanted=solutions_among(solved, priors),
             own=self._own(request),
         )
-        return Gathered(candidates, vector is not None, priors, depths)
+        return Gathered(candidates, vectors.dense is not None, priors, depths)
 
     async def _from_index(
-        self, request: RetrievalRequest, vector: Vector | None, deadline: Deadline, trace: Trace
+        self, request: RetrievalRequest, vectors: QuestionVectors, deadline: Deadline, trace: Trace
     ) -> Gathered:
         request.priors.begin()
         # Before the index is asked: what is indexed in between is in both answers, and what was
         # read the other way round would be in neither.
         pending = await self._pending(request, deadline, trace)
         waiting = await self._with_matching(request, pending, deadline, trace)
-        lists, priors, depths = await self._lists(request, vector, deadline, trace)
+        lists, priors, depths = await self._lists(request, vectors, deadline, trace)
         if lists is None:
             found = await self._without_index(request, waiting, deadline, trace)
             return replace(found, priors=priors, depths=depths)
-        dense, sparse = lists
-        evidence = gather_evidence(dense.values(), sparse.values())
+        evidence = gather_evidence(*(one.values() for one in lists))
         solved = solution_points(priors)
         known = {item.point_id for item in waiting}
         items = waiting + await self._hydrate(
@@ -169,7 +192,30 @@ class Retrievers:
         ])  # fmt: skip
         wanted = solutions_among(items, priors)
         candidates = to_candidates(items, evidence, scores, hashes, wanted=wanted)
-        return Gathered(candidates, vector is not None, priors, depths)
+        return Gathered(candidates, vectors.dense is not None, priors, depths)
+
+    async def _vectors(
+        self, request: RetrievalRequest, deadline: Deadline, trace: Trace
+    ) -> QuestionVectors:
+        """Of the question, side by side: each model has a thread or a process of its own."""
+        if self.encoder is None or request.recipe.encoder.off:
+            return QuestionVectors(await self._embed(request.text, deadline, trace), None)
+        reading = asyncio.ensure_future(self._read(self.encoder, request.text, deadline, trace))
+        try:
+            dense = await self._embed(request.text, deadline, trace)
+            return QuestionVectors(dense, await reading)
+        finally:
+            reading.cancel()
+
+    async def _read(
+        self, encoder: Encoder, text: str, deadline: Deadline, trace: Trace
+    ) -> Vector | None:
+        """Without it a search is what it is where the encoder is off."""
+        read: list[TextVectors] = []
+        async with trace.stage("encoder", degrades="encoder"):
+            left = deadline.limit(self.runtime.settings.embedding.query_timeout_s / EMBED_SHARE)
+            read = await encoder.read([text], "query", timeout_s=left * EMBED_SHARE)
+        return read[0].search if read else None
 
     async def _embed(self, text: str, deadline: Deadline, trace: Trace) -> Vector | None:
         vectors: list[Vector] = []
@@ -180,7 +226,7 @@ class Retrievers:
         return vectors[0] if vectors else None
 
     async def _lists(
-        self, request: RetrievalRequest, vector: Vector | None, deadline: Deadline, trace: Trace
+        self, request: RetrievalRequest, vectors: QuestionVectors, deadline: Deadline, trace: Trace
     ) -> tuple[Lists | None, GraphPriors, Mapping[Tier, int]]:
         """What the index says, asked for the normal depths while the graphs are read.
 
@@ -188,7 +234,7 @@ class Retrievers:
         their longer lists take the place of the first.
         """
         usual = tier_depths(GraphPriors(), request.tiers, request.depth, request.recipe)
-        asked = asyncio.ensure_future(self._query(request, vector, usual, deadline, trace))
+        asked = asyncio.ensure_future(self._query(request, vectors, usual, deadline, trace))
         try:
             priors = await request.priors.found()
             lists = await asked
@@ -200,33 +246,34 @@ class Retrievers:
         deeper = {tier: depth for tier, depth in depths.items() if depth > usual[tier]}
         if lists is None or not deeper:
             return lists, priors, depths
-        more = await self._query(request, vector, deeper, deadline, trace)
+        more = await self._query(request, vectors, deeper, deadline, trace)
         if more is None:
             return lists, priors, usual
-        return (lists[0] | more[0], lists[1] | more[1]), priors, depths
+        return lists.deeper(more), priors, depths
 
     async def _query(
         self,
         request: RetrievalRequest,
-        vector: Vector | None,
+        vectors: QuestionVectors,
         depths: Mapping[Tier, int],
         deadline: Deadline,
         trace: Trace,
     ) -> Lists | None:
-        """Dense and sparse lists of the tiers in `depths`, in one round trip; None when the index
-        is away."""
+        """The lists of the tiers in `depths`, in one round trip; None when the index is away."""
         sparse = self._question(request)
-        by_meaning = [] if vector is None else [
-            SubQuery(name=f"dense:{tier}", limit=depths[tier], dense=vector, tiers=(tier,))
+        asked: dict[str, dict[str, Any]] = {
+            "dense": {} if vectors.dense is None else {"dense": vectors.dense},
+            "bm25": {"sparse": sparse} if sparse.indices else {},
+            "encoder": {} if vectors.encoder is None else {"encoder": vectors.encoder},
+        }
+        sub_queries = [
+            SubQuery(name=f"{name}:{tier}", limit=depths[tier], tiers=(tier,), **what)
+            for name, what in asked.items()
             for tier in depths
-        ]  # fmt: skip
-        by_words = [] if not sparse.indices else [
-            SubQuery(name=f"bm25:{tier}", limit=depths[tier], sparse=sparse, tiers=(tier,))
-            for tier in depths
-        ]  # fmt: skip
-        sub_queries = by_meaning + by_words
+            if what
+        ]
         if not sub_queries:
-            return {}, {}
+            return Lists({}, {}, {})
         if self.watch.reason is not None:
             trace.degrade(self.watch.reason, "index")
             return None
@@ -242,9 +289,11 @@ class Retrievers:
             answer = await self.watch.breaker.call(ask, self.runtime.clock.monotonic, IndexDown)
         if answer is None:
             return None
-        near, matching = answer[: len(by_meaning)], answer[len(by_meaning) :]
-        # A sub-query that was not asked has no lists; one that was has one for every tier.
-        return dict(zip(depths, near, strict=False)), dict(zip(depths, matching, strict=False))
+        answers = iter(answer)
+        # A retriever that was not asked has no lists; one that was has one for every tier.
+        return Lists(
+            *({t: next(answers) for t in depths} if what else {} for what in asked.values())
+        )
 
     async def _was_lost(self, trace: Trace) -> bool:
         """Nothing found at all: is it because the index was emptied a moment ago?"""

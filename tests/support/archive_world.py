@@ -18,6 +18,7 @@ from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import Settings
 from rayapp.index.passages import PassageIndex
 from rayapp.index.ports import VectorIndex
+from rayapp.inference.ports import opened
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.portability.ports import ExportRequest, RowsWanted
 from rayapp.portability.rules.collections import BY_NAME, ITEMS
@@ -100,8 +101,7 @@ async def on_stores(
         bootstrap.runtime_of(settings, InMemoryMetrics()),
         stores,
         index=index,
-        embedder=embedder,
-        model=await embedder.info(),
+        embedder=await opened(embedder),
         launcher=FakeLauncher(),
     )
     await index.open(container.schema)

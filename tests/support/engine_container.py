@@ -11,7 +11,7 @@ from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import Settings
 from rayapp.index.passages import PassageIndex
-from rayapp.inference.ports import Embedder
+from rayapp.inference.ports import Embedder, opened
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
 from tests.support.harness import ModelEmbedder
@@ -44,8 +44,7 @@ async def container_on(
         bootstrap.runtime_of(settings, metrics),
         stores,
         index=PassageIndex(QdrantEdgeIndex(InProcessTransport(engine), settings.qdrant)),
-        embedder=embedder,
-        model=await embedder.info(),
+        embedder=await opened(embedder),
         launcher=FakeLauncher(),
     )
     await container.index.open(container.schema)

@@ -11,13 +11,16 @@ from functools import lru_cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, TypeVar
+from zlib import crc32
+
+import numpy as np
 
 from rayapp.api.services import Services
 from rayapp.container import bootstrap
 from rayapp.container.bootstrap import Stores
 from rayapp.container.services import Container
 from rayapp.core.disk_space import DiskSpace
-from rayapp.core.errors import RayappError
+from rayapp.core.errors import BadVector, RayappError
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.own_folder import own_folder
 from rayapp.core.runtime import Runtime
@@ -29,7 +32,7 @@ from rayapp.index.passages import PassageIndex
 from rayapp.index.service import IndexingService
 from rayapp.index.write_barrier import IndexMonitor
 from rayapp.inference.backends.static_model import StaticBackend
-from rayapp.inference.ports import EmbedderInfo, TextKind
+from rayapp.inference.ports import EmbedderInfo, Opened, TextKind, TextVectors, opened
 from rayapp.learning.leader import MaintenanceService
 from rayapp.learning.outbox import OutboxService
 from rayapp.learning.promotion import PromotionService
@@ -172,6 +175,41 @@ class FixedReranker(NoBreakers):
         return {"healthy": True}
 
 
+class WordEncoder(NoBreakers):
+    """Implements `Encoder`: texts are near as far as their words begin alike, in either language.
+
+    `bad`: a text with this word has no vector.
+    """
+
+    DIMS = 64
+
+    def __init__(self) -> None:
+        self.read_texts: list[str] = []
+        self.bad = ""
+
+    async def info(self) -> EmbedderInfo:
+        return EmbedderInfo(backend="fake", model="words-1", dims=self.DIMS)
+
+    async def read(
+        self, texts: Sequence[str], kind: TextKind, *, timeout_s: float
+    ) -> list[TextVectors]:
+        wrong = [n for n, text in enumerate(texts) if self.bad and self.bad in text]
+        if wrong:
+            raise BadVector("No vector of this text.", details={"positions": wrong})
+        self.read_texts += texts
+        return [TextVectors(self._vector(text), self._vector(text)) for text in texts]
+
+    def _vector(self, text: str) -> Vector:
+        vector = np.full(self.DIMS, 0.2, np.float32)
+        for word in text.casefold().split():
+            vector[crc32(word[:4].encode()) % self.DIMS] += 1.0
+        unit: Vector = vector / np.linalg.norm(vector)
+        return unit
+
+    async def health(self) -> dict[str, Any]:
+        return {"healthy": True}
+
+
 class InMemoryStores(Stores):
     """Those of a harness, in place of MongoDB."""
 
@@ -224,6 +262,7 @@ class Harness:
     services: Services
 
     def __init__(self, settings: Settings, clock: Any = None) -> None:
+        encodes = settings.embedding.encoder.enabled
         self.clock: Any = clock or FakeClock()
         self.disk: DiskSpace | None = None
         self.metrics = InMemoryMetrics()
@@ -251,6 +290,7 @@ class Harness:
         self.model = ModelEmbedder()
         self.embedder: Any = Switchable(self.model)
         self.reranker: Any = Switchable(FixedReranker())
+        self.encoder: Any = Switchable(WordEncoder()) if encodes else None
         self.problems: list[str] = []
         self.launcher = FakeLauncher()
         self.books = InMemoryBookStore(items, self.clock)
@@ -308,10 +348,10 @@ class Harness:
             replace(runtime, disk=self.disk or runtime.disk),
             InMemoryStores(self),
             index=self.index,
-            embedder=self.embedder,
-            model=await self.model.info(),
+            embedder=Opened(self.embedder, await self.model.info()),
             launcher=self.launcher,
             reranker=self.reranker,
+            encoder=None if self.encoder is None else await opened(self.encoder),
         )
         await self.index.open(self.schema)
         await self.index.rebuilt()
@@ -354,6 +394,15 @@ class Harness:
         """Run the indexer until nothing waits."""
         while await self.indexing.run_once():
             pass
+
+    async def encoded(self) -> int:
+        """Give points the encoder's vectors until none lacks one; how many were looked at."""
+        encoding = self.container.encoding
+        assert encoding is not None
+        total = 0
+        while worked := await encoding.run_once():
+            total += worked
+        return total
 
     async def settle(self) -> int:
         """Run the outbox until nothing is owed; how much was settled."""

@@ -13,6 +13,7 @@ from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import MongoSettings
 from rayapp.index.passages import PassageIndex
+from rayapp.inference.ports import opened
 from tests.support.harness import AT_ONCE, ModelEmbedder
 from tests.support.jobs import FakeLauncher
 from tests.support.stores.index import InMemoryIndex
@@ -35,8 +36,7 @@ class MongoService:
             bootstrap.runtime_of(settings, InMemoryMetrics()),
             Stores(settings),
             index=index,
-            embedder=model,
-            model=await model.info(),
+            embedder=await opened(model),
             launcher=FakeLauncher(),
         )
         await index.open(container.schema)

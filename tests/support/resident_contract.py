@@ -12,6 +12,7 @@ import pytest
 
 from rayapp.container.services import Container
 from rayapp.core.errors import RayappError
+from rayapp.inference.ports import opened
 from rayapp.learning.records import OutcomeRequest
 from rayapp.memory.item import IndexState, MemoryItem, Outcome, Source
 from rayapp.memory.requests import MemoryEdit, NewMemory
@@ -61,10 +62,10 @@ async def beside(container: Container, **search: Any) -> Container:
         replace(container.runtime, settings=changed),
         container.stores,
         index=container.index,
-        embedder=container.embedder,
-        model=await container.embedder.info(),
+        embedder=await opened(container.embedder),
         launcher=FakeLauncher(),
         reranker=container.reranker,
+        encoder=None if container.encoder is None else await opened(container.encoder),
     )
 
 

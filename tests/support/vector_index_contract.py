@@ -54,6 +54,7 @@ from tests.support.vector_index_cases import (
 )
 from tests.support.vector_index_collection_contract import VectorIndexCollectionContract
 from tests.support.vector_index_copy_contract import VectorIndexCopyContract
+from tests.support.vector_index_encoder_contract import VectorIndexEncoderContract
 from tests.support.vector_index_passage_contract import VectorIndexPassageContract
 from tests.support.vector_index_write_contract import VectorIndexWriteContract
 
@@ -63,6 +64,7 @@ class VectorIndexContract(
     VectorIndexCopyContract,
     VectorIndexCollectionContract,
     VectorIndexPassageContract,
+    VectorIndexEncoderContract,
 ):
     """Inherited by one test class per implementation."""
 

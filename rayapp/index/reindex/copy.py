@@ -9,9 +9,10 @@ from typing import Self
 
 from rayapp.core.errors import BadVector, InvalidInput, NotFound
 from rayapp.core.runtime import Clock
+from rayapp.core.vectors import IndexSchema
 from rayapp.index.point_builder import PointFailure, written
 from rayapp.index.ports import ItemScan, RowState
-from rayapp.index.records import Projection, StoredPoint
+from rayapp.index.records import EncoderUpdate, Projection, StoredPoint
 from rayapp.index.reindex.parts import (
     Refresh,
     ReindexFacts,
@@ -151,7 +152,7 @@ class Copier:
         self._maker = parts.maker()
         self._schema, self._previous = facts.schema, facts.previous
         self._refresh = refresh
-        self._reusable: bool | None = None
+        self._old: IndexSchema | None = None
 
     async def fill(self, items: Sequence[MemoryItem]) -> Copied:
         """Write those of `items` that belong there. `tidy` must follow.
@@ -254,12 +255,32 @@ class Copier:
         except (BadVector, InvalidInput):
             # One of them is bad: made one by one, it fails alone.
             return set()
-        return {item.point_id for item in fit}.difference(left)
+        copied = {item.point_id for item in fit}.difference(left)
+        if self._old != self._schema:
+            await self._encode([item for item in fit if item.point_id in copied])
+        return copied
+
+    async def _encode(self, items: Sequence[MemoryItem]) -> None:
+        """What the old collection has no vector of this encoder of. What lacks one of the same
+        encoder is the indexer's to give, whichever collection it is in."""
+        vectors, failures = await self._maker.read(items)
+        _raise_unless_theirs(failures)
+        await self._index.set_encoder(
+            [
+                EncoderUpdate(
+                    point_id=item.point_id,
+                    vectors=tuple(vectors[item.point_id]),
+                    rev=item.index.rev,
+                )
+                for item in items
+                if item.point_id in vectors
+            ]
+        )
 
     async def _can_reuse(self) -> bool:
-        if self._reusable is None:
-            self._reusable = await schema_or_none(self._index, self._previous) == self._schema
-        return self._reusable
+        if self._old is None:
+            self._old = await schema_or_none(self._index, self._previous)
+        return self._old is not None and self._old.first == self._schema.first
 
 
 def _rewritten(item: MemoryItem) -> bool:

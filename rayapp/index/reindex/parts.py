@@ -13,10 +13,11 @@ from rayapp.bulk.ports import JobStore, LeaseStore
 from rayapp.core.errors import NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.core.vectors import IndexSchema
+from rayapp.index.encoding import PassageEncoder
 from rayapp.index.point_builder import PointBuilder
 from rayapp.index.ports import ItemScan, VectorIndex
 from rayapp.index.write_barrier import WriteBarrier
-from rayapp.inference.ports import Embedder
+from rayapp.inference.ports import Embedder, Encoder
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.tiers import Tier
@@ -30,7 +31,8 @@ async def nothing_to_close() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReindexParts:
-    """`embedder`, `analyser` and `schema` are the job's own: of the configured model."""
+    """`embedder`, `encoder` (None: off), `analyser` and `schema` are the job's own: of the
+    configured models."""
 
     index: VectorIndex
     items: MemoryStore
@@ -39,6 +41,7 @@ class ReindexParts:
     leases: LeaseStore
     jobs: JobStore
     embedder: Embedder
+    encoder: Encoder | None = None
     analyser: Analyser
     schema: IndexSchema
     runtime: Runtime
@@ -49,7 +52,13 @@ class ReindexParts:
 
     def maker(self) -> PointBuilder:
         limit_s = self.runtime.settings.embedding.batch_timeout_s
-        return PointBuilder(self.embedder, self.analyser, schema=self.schema, timeout_s=limit_s)
+        return PointBuilder(
+            self.embedder,
+            self.analyser,
+            schema=self.schema,
+            timeout_s=limit_s,
+            encoder=None if self.encoder is None else PassageEncoder(self.encoder, limit_s),
+        )
 
     def hold(self) -> WriteBarrier:
         return WriteBarrier(

@@ -253,7 +253,8 @@ async def ask_again(parts: ReindexParts, failures: Sequence[PointFailure]) -> No
 async def _other_schema(parts: ReindexParts, facts: ReindexFacts) -> IndexSchema | None:
     """Of the collection that was behind the alias, when it is not the new one's."""
     stored = await schema_or_none(parts.index, facts.previous)
-    return None if stored == facts.schema else stored
+    # One that has the encoder's vectors besides serves a service without the encoder.
+    return None if stored is None or facts.schema.holds(stored) else stored
 
 
 def _moved_to(target: str | None) -> str:

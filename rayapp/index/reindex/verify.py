@@ -9,6 +9,7 @@ import numpy as np
 
 from rayapp.bulk.model import UUID_SPACE
 from rayapp.core.errors import BadVector, InvalidInput
+from rayapp.core.vectors import Vector
 from rayapp.index.point_builder import OUTAGES
 from rayapp.index.records import WHOLE, IndexPoint, ScoredPoint, StoredPoint, SubQuery
 from rayapp.index.reindex.parts import ReindexFacts, ReindexParts, belongs, schema_or_none
@@ -133,8 +134,15 @@ def _same_point(stored: StoredPoint, made: IndexPoint) -> bool:
         return False
     if set(stored.sparse.indices) != set(made.sparse.indices):
         return False
-    norms = np.linalg.norm(stored.dense) * np.linalg.norm(made.dense)
-    return float(stored.dense @ made.dense / norms) >= MIN_COSINE
+    if not _same_vector(stored.dense, made.dense):
+        return False
+    if stored.encoder is None or not made.encoder:
+        return True  # the indexer gives it later
+    return _same_vector(stored.encoder, made.encoder[0])
+
+
+def _same_vector(one: Vector, other: Vector) -> bool:
+    return float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other))) >= MIN_COSINE
 
 
 async def _replay(parts: ReindexParts, facts: ReindexFacts, found: Verified) -> None:

@@ -13,7 +13,15 @@ import numpy as np
 
 from rayapp.core.errors import BadVector, Conflict, InvalidInput, SchemaMismatch
 from rayapp.core.vectors import IndexSchema, SparseVector, Vector
-from rayapp.index.records import IndexPoint, Page, PayloadUpdate, PointCopy, StoredPoint, SubQuery
+from rayapp.index.records import (
+    EncoderUpdate,
+    IndexPoint,
+    Page,
+    PayloadUpdate,
+    PointCopy,
+    StoredPoint,
+    SubQuery,
+)
 from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.rules.filtering import flag_names, headings_of, pages_of
 
@@ -32,7 +40,7 @@ PASSAGES, PASSAGE = "passages", "passage"
 VERSION_AT, VARIANT_AT = 14, 19
 VERSION, VARIANT = 5, 0b10
 
-Written = TypeVar("Written", IndexPoint, PointCopy)
+Written = TypeVar("Written", IndexPoint, PointCopy, EncoderUpdate)
 
 
 def epoch_s(at: datetime | None) -> float | None:
@@ -86,7 +94,10 @@ def payload_of(item: MemoryItem) -> dict[str, Any]:
 
 
 def point_of(
-    item: MemoryItem, passages: Sequence[tuple[Vector, SparseVector]], schema: IndexSchema
+    item: MemoryItem,
+    passages: Sequence[tuple[Vector, SparseVector]],
+    schema: IndexSchema,
+    encoder: Sequence[Vector] = (),
 ) -> IndexPoint:
     """The point of `item` with the vectors of its passages, made under `schema`."""
     (dense, sparse), *others = passages
@@ -97,6 +108,7 @@ def point_of(
         payload=_whole_payload(item, schema),
         rev=item.index.rev,
         passages=tuple(others),
+        encoder=tuple(encoder),
     )
 
 
@@ -232,6 +244,8 @@ def check_schema(
     collection: str, stored: IndexSchema, wanted: IndexSchema, problems: Sequence[str] = ()
 ) -> None:
     """Raise SchemaMismatch when the collection was built for anything else than `wanted`."""
+    # A service without the encoder leaves its vectors alone.
+    stored = stored if wanted.encoder else stored.first
     found = [
         f"{name} is {have!r}, wanted {want!r}"
         for name, have in asdict(stored).items()
@@ -265,7 +279,22 @@ def checked_points(points: Sequence[IndexPoint], schema: IndexSchema) -> list[In
         _check_owner(point.payload.get("user_id"), point.point_id)
     _check_dense([p.dense for p in points], [p.point_id for p in points], schema.dims)
     _check_sparse([p.sparse for p in points], [p.point_id for p in points])
+    pairs = [(vector, p.point_id) for p in points for vector in p.encoder]
+    _check_dense([v for v, _ in pairs], [name for _, name in pairs], schema.encoder_dims)
     return list(_newest(points))
+
+
+def checked_encoder_updates(
+    updates: Sequence[EncoderUpdate], schema: IndexSchema
+) -> list[EncoderUpdate]:
+    """One per id, as `checked_points`; InvalidInput where the collection has no place for them."""
+    if updates and not schema.encoder:
+        raise InvalidInput("The index has no encoder's vectors: run `rayapp job reindex`.")
+    for update in updates:
+        _check_identity(update.point_id, update.rev)
+    pairs = [(vector, u.point_id) for u in updates for vector in u.vectors]
+    _check_dense([v for v, _ in pairs], [name for _, name in pairs], schema.encoder_dims)
+    return list(_newest(updates))
 
 
 def checked_copies(copies: Sequence[PointCopy]) -> list[PointCopy]:
@@ -290,9 +319,10 @@ def checked_updates(updates: Sequence[PayloadUpdate]) -> list[PayloadUpdate]:
 def checked_sub_queries(sub_queries: Sequence[SubQuery], schema: IndexSchema) -> Sequence[SubQuery]:
     """`sub_queries`, each with exactly one usable query vector and a limit above 0."""
     for sub_query in sub_queries:
-        if (sub_query.dense is None) == (sub_query.sparse is None):
+        vectors = (sub_query.dense, sub_query.sparse, sub_query.encoder)
+        if sum(vector is not None for vector in vectors) != 1:
             raise InvalidInput(
-                f"SubQuery {sub_query.name!r} needs exactly one of dense and sparse."
+                f"SubQuery {sub_query.name!r} needs exactly one of dense, sparse and encoder."
             )
         if sub_query.limit < 1:
             raise InvalidInput(
@@ -300,6 +330,9 @@ def checked_sub_queries(sub_queries: Sequence[SubQuery], schema: IndexSchema) ->
             )
     dense = [sub_query for sub_query in sub_queries if sub_query.dense is not None]
     _check_dense([a.dense for a in dense], [a.name for a in dense], schema.dims)
+    if schema.encoder:
+        read = [sub_query for sub_query in sub_queries if sub_query.encoder is not None]
+        _check_dense([a.encoder for a in read], [a.name for a in read], schema.encoder_dims)
     sparse = [sub_query for sub_query in sub_queries if sub_query.sparse is not None]
     _check_sparse([a.sparse for a in sparse], [a.name for a in sparse])
     return sub_queries

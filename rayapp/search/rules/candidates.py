@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,9 @@ class Evidence:
     sparse_rank: int | None = None
     dense_passage: int = 0
     sparse_passage: int = 0
+    encoder: float | None = None
+    encoder_rank: int | None = None
+    encoder_passage: int = 0
 
 
 class Worded(NamedTuple):
@@ -45,7 +48,8 @@ class Worded(NamedTuple):
 class Candidate:
     """`pending` is the score of `sparse`, on its scale, of an item that the index does not hold in
     its current state: see `pending_scores`. `near_passage` is the one that is nearest in meaning,
-    `word_passage` the one whose words agree best."""
+    `word_passage` the one whose words agree best, `encoder_passage` the encoder's nearest.
+    `encoded`: it has the encoder's vector, as far as is known."""
 
     item: MemoryItem
     dense: float | None = None
@@ -56,6 +60,10 @@ class Candidate:
     word_passage: int = 0
     pending: float | None = None
     pending_rank: int | None = None
+    encoder: float | None = None
+    encoder_rank: int | None = None
+    encoder_passage: int = 0
+    encoded: bool = True
 
 
 class Reach(NamedTuple):
@@ -63,7 +71,8 @@ class Reach(NamedTuple):
 
     memories: how many there are. nearest: cosine of the nearest one. covered: BM25 of the best one.
     mass: what the question's own words weigh, each by how rare it is there; unknown: of those in
-    none. holders: how many memories hold each of them.
+    none. holders: how many memories hold each of them. encoder_nearest: as `nearest`, by the
+    encoder; encoder_gap: how much nearer it is than the tenth. None: it took no part.
     """
 
     memories: int
@@ -72,12 +81,15 @@ class Reach(NamedTuple):
     mass: float
     unknown: float
     holders: Mapping[int, int]
+    encoder_nearest: float | None = None
+    encoder_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
     """A row per candidate, in no order. What is None in a `Candidate` is nan here, and 0 as a
-    rank. `reach`: None where not all memories were looked at, or without a question's vector."""
+    rank. `reach`: None where not all memories were looked at, or without a question's vector.
+    `unencoded`: share of the memories looked at that the encoder took part in without a vector."""
 
     items: Sequence[MemoryItem]
     dense: Floats
@@ -88,7 +100,12 @@ class Candidates:
     pending_rank: Ints
     near_passage: Ints
     word_passage: Ints
+    encoder: Floats
+    encoder_rank: Ints
+    encoder_passage: Ints
+    encoded: Bools
     reach: Reach | None = None
+    unencoded: float = 0.0
 
     @classmethod
     def empty(cls, items: Sequence[MemoryItem] = ()) -> Candidates:
@@ -104,13 +121,17 @@ class Candidates:
             pending_rank=np.zeros(size, np.int64),
             near_passage=np.zeros(size, np.int64),
             word_passage=np.zeros(size, np.int64),
+            encoder=np.full(size, np.nan),
+            encoder_rank=np.zeros(size, np.int64),
+            encoder_passage=np.zeros(size, np.int64),
+            encoded=np.ones(size, np.bool_),
         )
 
     @classmethod
     def of(cls, rows: Sequence[Candidate]) -> Candidates:
         made = cls.empty([row.item for row in rows])
         for name in _COLUMNS:
-            column: npt.NDArray[np.float64 | np.int64] = getattr(made, name)
+            column: npt.NDArray[Any] = getattr(made, name)
             nothing = np.nan if column.dtype == np.float64 else 0
             values = [getattr(row, name) for row in rows]
             column[:] = [nothing if value is None else value for value in values]
@@ -138,6 +159,10 @@ class Candidates:
             pending_rank=int(self.pending_rank[at]) or None,
             near_passage=int(self.near_passage[at]),
             word_passage=int(self.word_passage[at]),
+            encoder=said(self.encoder[at]),
+            encoder_rank=int(self.encoder_rank[at]) or None,
+            encoder_passage=int(self.encoder_passage[at]),
+            encoded=bool(self.encoded[at]),
         )
 
 
@@ -155,31 +180,39 @@ class Hits(NamedTuple):
 NO_HITS = Hits(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
 
 
+class HitLists(NamedTuple):
+    """What each retriever found of one view; `pending`: what waits for the index, by words."""
+
+    dense: Hits = NO_HITS
+    sparse: Hits = NO_HITS
+    pending: Hits = NO_HITS
+    encoder: Hits = NO_HITS
+
+
 def joined(
-    dense: Hits,
-    sparse: Hits,
-    pending: Hits,
-    wanted: Ints,
-    items_at: Callable[[Ints], Sequence[MemoryItem]],
-) -> Candidates:
+    lists: HitLists, wanted: Ints, items_at: Callable[[Ints], Sequence[MemoryItem]]
+) -> tuple[Candidates, Ints]:
     """What the retrievers found of one view, a row per memory, and those at the places that are
-    `wanted` anyway. What one holds is in no list of another state: `pending` waits for the index.
+    `wanted` anyway; with the place of each. What one holds is in no list of another state.
     """
-    places = np.unique(np.concatenate([dense.places, sparse.places, pending.places, wanted]))
+    places = np.unique(np.concatenate([*(hits.places for hits in lists), wanted]))
     made = Candidates.empty(items_at(places))
     for hits, scores, ranks, passages in (
-        (dense, made.dense, made.dense_rank, made.near_passage),
-        (sparse, made.sparse, made.sparse_rank, made.word_passage),
-        (pending, made.pending, made.pending_rank, made.word_passage),
+        (lists.dense, made.dense, made.dense_rank, made.near_passage),
+        (lists.sparse, made.sparse, made.sparse_rank, made.word_passage),
+        (lists.pending, made.pending, made.pending_rank, made.word_passage),
+        (lists.encoder, made.encoder, made.encoder_rank, made.encoder_passage),
     ):
         rows = np.searchsorted(places, hits.places)
         scores[rows], passages[rows] = hits.scores, hits.passages
         ranks[rows] = np.arange(1, len(rows) + 1)
     np.maximum(made.dense, 0.0, out=made.dense)  # of a negative cosine nothing is told
-    return made
+    np.maximum(made.encoder, 0.0, out=made.encoder)
+    return made, places
 
 
-_COLUMNS = tuple(one.name for one in fields(Candidates) if one.name not in ("items", "reach"))
+_WHOLE = ("items", "reach", "unencoded")
+_COLUMNS = tuple(one.name for one in fields(Candidates) if one.name not in _WHOLE)
 
 
 def said(score: float) -> float | None:
@@ -188,9 +221,11 @@ def said(score: float) -> float | None:
 
 
 def gather_evidence(
-    dense: Iterable[Sequence[ScoredPoint]], sparse: Iterable[Sequence[ScoredPoint]]
+    dense: Iterable[Sequence[ScoredPoint]],
+    sparse: Iterable[Sequence[ScoredPoint]],
+    encoder: Iterable[Sequence[ScoredPoint]] = (),
 ) -> dict[str, Evidence]:
-    """Merge the per-tier lists of both retrievers by point id; ranks are over all tiers."""
+    """Merge the per-tier lists of the retrievers by point id; ranks are over all tiers."""
     found: dict[str, Evidence] = {}
     for rank, point in enumerate(_merged(dense), start=1):
         found[point.point_id] = Evidence(
@@ -200,6 +235,10 @@ def gather_evidence(
         evidence = found.setdefault(point.point_id, Evidence())
         evidence.sparse, evidence.sparse_rank = point.score, rank
         evidence.sparse_passage = point.passage
+    for rank, point in enumerate(_merged(encoder), start=1):
+        evidence = found.setdefault(point.point_id, Evidence())
+        evidence.encoder, evidence.encoder_rank = max(0.0, point.score), rank
+        evidence.encoder_passage = point.passage
     return found
 
 
@@ -246,6 +285,11 @@ def to_candidates(
                 pending_rank=pending_rank.get(item.point_id),
                 near_passage=evident.dense_passage,
                 word_passage=worded.passage if worded and fresh else evident.sparse_passage,
+                encoder=evident.encoder,
+                encoder_rank=evident.encoder_rank,
+                encoder_passage=evident.encoder_passage,
+                # A text that waits for the index has no vector of its words there.
+                encoded=evident.encoder is not None or not fresh,
             )
         )
     return Candidates.of(candidates)

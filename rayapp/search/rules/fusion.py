@@ -11,7 +11,7 @@ import numpy as np
 
 from rayapp.core.vectors import SparseVector
 from rayapp.search.rules.candidates import Candidates, Floats, Ints, Worded
-from rayapp.search.rules.recipes import DenseWeights, Recipe
+from rayapp.search.rules.recipes import DenseWeights, EncoderWeights, Recipe
 from rayapp.text.analyser import score
 from rayapp.text.identifiers import identifiers_in
 from rayapp.text.language import crosses
@@ -111,8 +111,8 @@ def _pairs(document: SparseVector) -> zip[tuple[int, float]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fused:
-    """0..1, a row per candidate. `text`, `dense` and `held` are the scaled parts, the weights the
-    shares used.
+    """0..1, a row per candidate. `text`, `dense`, `encoder` and `held` are the scaled parts, the
+    weights the shares used.
 
     `held`: of the identifiers that the question names, see `held_shares`. `length`: what the score
     was multiplied by for the length of the text. `passage`: the one that speaks for the item.
@@ -122,6 +122,8 @@ class Fused:
     text: Floats
     dense: Floats
     dense_weight: Floats
+    encoder: Floats
+    encoder_weight: Floats
     rrf: Floats
     held: Floats
     identifier_weight: float
@@ -130,7 +132,7 @@ class Fused:
 
     @property
     def text_weight(self) -> Floats:
-        return 1.0 - self.dense_weight - self.identifier_weight
+        return 1.0 - self.dense_weight - self.encoder_weight - self.identifier_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +205,19 @@ def fuse(
     said = _scaled(words, cut=False)
     share = _dense_weights(candidates, query_lang, recipe.dense, retriever)
     share[unembedded & ~np.isnan(candidates.pending)] = 0.0  # its words alone speak for it
-    by_meaning, by_words = share * near, (1.0 - share) * said
-    rrf = _rrf(candidates, recipe.rrf_k)
-    worded = unembedded | (~np.isnan(words) & (by_words >= by_meaning))
+    read = _above(candidates.encoder, recipe.encoder.unrelated)
+    third = _encoder_weights(candidates, query_lang, recipe.encoder, retriever)
+    share = (1.0 - third) * share
+    by_meaning, by_encoder = share * near, third * read
+    by_words = (1.0 - share - third) * said
+    rrf = _rrf(candidates, recipe)
+    nearer = by_encoder > by_meaning
+    meant = np.where(nearer, by_encoder, by_meaning)
+    unseen = unembedded & np.isnan(candidates.encoder)
+    worded = unseen | (~np.isnan(words) & (by_words >= meant))
+    passage = np.where(nearer, candidates.encoder_passage, candidates.near_passage)
     length = length_factors([len(item.text) for item in candidates.items], recipe.length_share)
-    score = (rrf if recipe.fusion == "rrf" else by_meaning + by_words) * length
+    score = (rrf if recipe.fusion == "rrf" else by_meaning + by_encoder + by_words) * length
     held = held_shares(question, candidates) if recipe.identifier_weight > 0.0 else None
     weight = 0.0 if held is None else recipe.identifier_weight
     return Fused(
@@ -215,11 +225,13 @@ def fuse(
         text=said,
         dense=near,
         dense_weight=(1.0 - weight) * share,
+        encoder=read,
+        encoder_weight=(1.0 - weight) * third,
         rrf=rrf,
         held=np.zeros(len(candidates)) if held is None else held,
         identifier_weight=weight,
         length=length,
-        passage=np.where(worded, candidates.word_passage, candidates.near_passage),
+        passage=np.where(worded, candidates.word_passage, passage),
     )
 
 
@@ -229,6 +241,26 @@ def _dense_weights(
     langs = [item.lang for item in candidates.items]
     shares = {lang: dense_weight(weights, query_lang, lang, retriever) for lang in set(langs)}
     return np.array([shares[lang] for lang in langs], np.float64)
+
+
+def _encoder_weights(
+    candidates: Candidates, query_lang: str, weights: EncoderWeights, retriever: DenseRetriever
+) -> Floats:
+    """0 for what it did not read, and for all of a search that it took no part in."""
+    if weights.off or not retriever.used or np.isnan(candidates.encoder).all():
+        return np.zeros(len(candidates))
+    langs = [item.lang for item in candidates.items]
+    shares = {lang: _encoder_weight(weights, query_lang, lang) for lang in set(langs)}
+    return np.where(candidates.encoded, [shares[lang] for lang in langs], 0.0)
+
+
+def _encoder_weight(weights: EncoderWeights, query_lang: str, item_lang: str) -> float:
+    langs = {query_lang, item_lang} - {"other"}
+    if "mixed" in langs:
+        return weights.mixed
+    if crosses(query_lang, item_lang):
+        return weights.cross
+    return weights.hebrew if "he" in langs else weights.english
 
 
 def length_factors(lengths: Sequence[int], share: float) -> Floats:
@@ -259,9 +291,27 @@ def _scaled(scores: Floats, *, cut: bool) -> Floats:
     return shares
 
 
-def _rrf(candidates: Candidates, k: int) -> Floats:
+def _above(cosines: Floats, unrelated: float) -> Floats:
+    """The encoder's cosines to 0..1: as `_scaled`, but from that of unrelated texts on, for all of
+    them lie near each other. What is not in the list is at best as near as the last one."""
+    missing = np.isnan(cosines)
+    known = cosines[~missing]
+    if not len(known) or (highest := np.max(known)) <= unrelated:
+        return np.zeros(len(cosines))
+    raw = np.where(missing, np.min(known), cosines)
+    shares: Floats = ((raw - unrelated) / (highest - unrelated)).clip(0.0, 1.0)
+    return shares
+
+
+def _rrf(candidates: Candidates, recipe: Recipe) -> Floats:
+    """Of the lists that could hold each candidate."""
+    k = recipe.rrf_k
     words = np.where(candidates.sparse_rank, candidates.sparse_rank, candidates.pending_rank)
-    return (_share(candidates.dense_rank, k) + _share(words, k)) / (2.0 / (k + 1))
+    two = _share(candidates.dense_rank, k) + _share(words, k)
+    if recipe.encoder.off or np.isnan(candidates.encoder).all():
+        return two / (2.0 / (k + 1))
+    three = (two + _share(candidates.encoder_rank, k)) / (3.0 / (k + 1))
+    return np.where(candidates.encoded, three, two / (2.0 / (k + 1)))
 
 
 def _share(ranks: Ints, k: int) -> Floats:

@@ -167,11 +167,13 @@ def parse_knowledge(name: str, tree: Mapping[str, Any], forms: Forms) -> Knowled
 
 
 def signals_of(reach: Reach, form: Form, *, crosses: bool) -> dict[str, float]:
-    """What the model weighs. `crosses`: the memories are in another language than the question."""
+    """What the model weighs, and what the encoder says where it took part, which no weights were
+    learned for yet. `crosses`: the memories are in another language than the question."""
     mass = max(reach.mass, 1e-9)
     known = sum(_is_held(word, reach) for word in form.words)
     names = sum(_is_held(name, reach) for name in form.names)
-    return {
+    read = {"encoder_nearest": reach.encoder_nearest, "encoder_gap": reach.encoder_gap}
+    return {name: value for name, value in read.items() if value is not None} | {
         "nearest": reach.nearest,
         "covered": reach.covered / mass,
         "unknown": reach.unknown / mass,

@@ -25,6 +25,22 @@ class DenseWeights(SettingsSection):
     unknown: Share = setting(0.15, "The model was not made for one of the scripts.")
 
 
+class EncoderWeights(SettingsSection):
+    """Share of the encoder in the fusion, by scripts of query and item; words and the dense
+    retriever share the rest as without it. A memory without the encoder's vector has none."""
+
+    hebrew: Share = setting(0.0, "Hebrew query, Hebrew item.")
+    english: Share = setting(0.0, "English query, English item.")
+    mixed: Share = setting(0.0, "One of them holds both scripts.")
+    cross: Share = setting(0.0, "Different scripts.")
+    # Its cosines lie close together: those of unrelated texts about here.
+    unrelated: float = setting(0.7, "Cosine that says nothing.", ge=0, lt=1)
+
+    @property
+    def off(self) -> bool:
+        return not any((self.hebrew, self.english, self.mixed, self.cross))
+
+
 class TurnShares(SettingsSection):
     """What a turn of a conversation gets beyond its own words; all 0 = off."""
 
@@ -67,6 +83,7 @@ class Recipe(SettingsSection):
     fusion: Literal["weighted", "rrf"] = "weighted"
     rrf_k: int = setting(60, "Constant of reciprocal rank fusion (its paper: 60).", ge=1)
     dense: DenseWeights = DenseWeights()
+    encoder: EncoderWeights = EncoderWeights()
     turns: TurnShares = TurnShares()
     length_share: float = setting(
         0.08, "What each doubling takes of a text of several passages.", ge=0, le=0.2
@@ -141,10 +158,18 @@ def parsed(kind: type[SectionT], what: str, tree: Mapping[str, Any]) -> SectionT
 SEPARATOR = "-without-"
 
 
+NO_ENCODER = EncoderWeights(hebrew=0.0, english=0.0, mixed=0.0, cross=0.0)
+
+
 def _only(recipe: Recipe, dense: float) -> Recipe:
     """One retriever alone. Weighted fusion orders by it as any other fusion of one list would."""
     weights = DenseWeights(**dict.fromkeys(DenseWeights.model_fields, dense))
-    alone = {"fusion": "weighted", "dense": weights, "identifier_weight": 0.0}
+    alone = {
+        "fusion": "weighted",
+        "dense": weights,
+        "encoder": NO_ENCODER,
+        "identifier_weight": 0.0,
+    }
     return recipe.model_copy(update=alone)
 
 
@@ -162,6 +187,7 @@ def _with(**values: object) -> Callable[[Recipe], Recipe]:
 FEATURES: Mapping[str, Callable[[Recipe], Recipe]] = {
     "dense": lambda recipe: _only(recipe, 0.0),
     "sparse": lambda recipe: _only(recipe, 1.0),
+    "encoder": _with(encoder=NO_ENCODER),
     "turns": _with(turns=TurnShares(**dict.fromkeys(TurnShares.model_fields, 0.0))),
     "length": _with(length_share=0.0),
     "expansions": _with(expansion_weight=0.0),

@@ -23,6 +23,7 @@ from rayapp.search.rules.candidates import (
     Bools,
     Candidates,
     Floats,
+    HitLists,
     Hits,
     Ints,
     Reach,
@@ -39,7 +40,13 @@ BOOK_BYTES = 2_000
 MOST_PARTS = 6
 # Memories that changed are few beside a part that is this many times as large.
 FEW = 4
-# Lists of memories that the index does not hold yet: the best of them by words.
+# The encoder's vectors are held as int8, a quarter of float32, and multiplied as float32: so many
+# rows at once stay in the processor's cache.
+CODED_ROWS = 1_024
+LARGEST_CODE = 127.0
+# The gap of the encoder is that to this memory.
+TENTH = 10
+# HitLists of memories that the index does not hold yet: the best of them by words.
 MOST_PENDING = 200
 TIERS = {tier: code for code, tier in enumerate(Tier)}
 # Conditions that columns answer; a filter with others is asked of the memories themselves.
@@ -58,11 +65,30 @@ class Row:
     Attributes:
         dense: float32 `[passages, dims]`, normalised; None: not embedded yet.
         sparse: document side of each passage.
+        encoder: the encoder's vectors as `dense`; None: it read nothing of it yet.
     """
 
     item: MemoryItem
     dense: Vector | None
     sparse: Sequence[SparseVector]
+    encoder: Vector | None = None
+
+
+class Question(NamedTuple):
+    """What is asked of a view: the vectors of the question, normalised, and its words. None: that
+    retriever takes no part."""
+
+    words: SparseVector
+    dense: Vector | None = None
+    encoder: Vector | None = None
+
+
+class Held(NamedTuple):
+    """A memory as it is held, and which vectors there are of it."""
+
+    item: MemoryItem
+    embedded: bool
+    encoded: bool
 
 
 class Postings(NamedTuple):
@@ -91,6 +117,35 @@ class _Held(NamedTuple):
     found: Sequence[Found]
 
 
+class _Vectors(NamedTuple):
+    """Of the passages of a part: `codes` of the encoder, each row to be multiplied by its scale.
+    `embedded`, `encoded`: which memories have them."""
+
+    dense: Vector
+    embedded: Bools
+    codes: npt.NDArray[np.int8]
+    scales: Vector
+    encoded: Bools
+
+    def only(self, rows: Bools, items: Bools) -> "_Vectors":
+        return _Vectors(
+            self.dense[rows],
+            self.embedded[items],
+            self.codes[rows],
+            self.scales[rows],
+            self.encoded[items],
+        )
+
+    def read(self, vector: Vector) -> Vector:
+        """The encoder's nearness of each passage; 0 where there is no vector."""
+        near = np.empty(len(self.codes), np.float32)
+        for begin in range(0, len(near), CODED_ROWS):
+            rows = slice(begin, begin + CODED_ROWS)
+            np.dot(self.codes[rows].astype(np.float32), vector, out=near[rows])
+        near *= self.scales
+        return near
+
+
 class _Part:
     """Memories that came together. Nothing of it changes but who is still there."""
 
@@ -98,12 +153,11 @@ class _Part:
         self,
         items: Sequence[MemoryItem],
         counts: Ints,
-        dense: Vector,
-        embedded: Bools,
+        vectors: _Vectors,
         words: tuple[Ints, Ints, Floats],
     ) -> None:
         """`counts`: passages of each. `words`: slot, passage and value of each, in any order."""
-        self.items, self.counts, self.dense, self.embedded = list(items), counts, dense, embedded
+        self.items, self.counts, self.vectors = list(items), counts, vectors
         self.begins: Ints = np.cumsum(counts) - counts
         self.owner: Ints = np.repeat(np.arange(len(items)), counts)
         self.alive: Bools = np.ones(len(items), np.bool_)
@@ -120,7 +174,7 @@ class _Part:
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.dense, *self.postings)
+        arrays = (*self.vectors, *self.postings)
         return self.text_bytes + sum(array.nbytes for array in arrays)
 
     @property
@@ -211,10 +265,13 @@ class _Part:
 
 
 class UserView:
-    """What a search of one user reads; `put`, `set_items`, `drop` change it between searches."""
+    """What a search of one user reads; `put`, `set_items`, `drop` change it between searches.
 
-    def __init__(self, rows: Sequence[Row], dims: int) -> None:
-        self._dims = dims
+    `encoder_dims`: 0 where the encoder is off.
+    """
+
+    def __init__(self, rows: Sequence[Row], dims: int, encoder_dims: int = 0) -> None:
+        self._dims, self._encoder_dims = dims, encoder_dims
         self._parts: list[_Part] = []
         self._places: dict[str, tuple[_Part, int]] = {}
         # How often it was changed.
@@ -228,12 +285,13 @@ class UserView:
     def nbytes(self) -> int:
         return sum(part.nbytes for part in self._parts)
 
-    def held(self, point_id: str) -> tuple[MemoryItem, bool] | None:
-        """A memory, and whether it is embedded."""
+    def held(self, point_id: str) -> Held | None:
         place = self._places.get(point_id)
-        return (
-            None if place is None else (place[0].items[place[1]], bool(place[0].embedded[place[1]]))
-        )
+        if place is None:
+            return None
+        part, at = place
+        vectors = part.vectors
+        return Held(part.items[at], bool(vectors.embedded[at]), bool(vectors.encoded[at]))
 
     def put(self, rows: Sequence[Row]) -> None:
         """Add memories, or replace what is held under their ids."""
@@ -241,7 +299,7 @@ class UserView:
             return
         self.changed += 1
         self.drop([row.item.point_id for row in rows])
-        self._add(_part_of(rows, self._dims))
+        self._add(_part_of(rows, self._dims, self._encoder_dims))
         if len(self._parts) > MOST_PARTS:
             self._join()
 
@@ -291,40 +349,52 @@ class UserView:
 
     def candidates(
         self,
-        vector: Vector | None,
-        query: SparseVector,
+        question: Question,
         where: ItemFilter,
         depths: Mapping[Tier, int],
         wanted: Iterable[str] = (),
         own: Collection[int] | None = None,
     ) -> Candidates:
-        """The nearest and the best by words of each tier, `depths` of them. `vector`: of the
-        question, normalised; None: words alone. `wanted`: points that are candidates anyway. `own`:
-        of the query those words that the user wrote; None: all.
+        """The nearest and the best by words of each tier, `depths` of them. `wanted`: points that
+        are candidates anyway. `own`: of the query those words that the user wrote; None: all.
 
-        What is not embedded yet is found by its words alone.
+        What is not embedded yet is found by its words alone, what the encoder did not read yet
+        without it.
         """
         fits = [part.fitting(where) for part in self._parts]
-        words, held = self._sparse(query)
-        embedded = [part.embedded & fit for part, fit in zip(self._parts, fits, strict=True)]
-        waiting = [~part.embedded & fit for part, fit in zip(self._parts, fits, strict=True)]
-        dense = pending = NO_HITS
-        if vector is not None:
-            near = [part.dense @ vector for part in self._parts]
+        words, held = self._sparse(question.words)
+        pairs = list(zip(self._parts, fits, strict=True))
+        embedded = [part.vectors.embedded & fit for part, fit in pairs]
+        waiting = [~part.vectors.embedded & fit for part, fit in pairs]
+        dense = pending = encoder = NO_HITS
+        if question.dense is not None:
+            near = [part.vectors.dense @ question.dense for part in self._parts]
             dense = self._best(near, embedded, depths, floor=-np.inf)
+        if question.encoder is not None:
+            read = [part.vectors.read(question.encoder) for part in self._parts]
+            encoded = [part.vectors.encoded & fit for part, fit in pairs]
+            encoder = self._best(read, encoded, depths, floor=-np.inf)
         sparse = self._best(words, embedded, depths, floor=0.0)
         if any(one.any() for one in waiting):
             late = dict.fromkeys(depths, MOST_PENDING)
             pending = self._best(words, waiting, late, floor=0.0)
         also = np.array([self._place(one) for one in wanted if one in self._places], np.int64)
-        found = joined(dense, sparse, pending, also, self._items_at)
-        if vector is None:
+        lists = HitLists(dense, sparse, pending, encoder)
+        found, places = joined(lists, also, self._items_at)
+        if question.encoder is not None:
+            found = replace(
+                found,
+                encoded=np.concatenate([part.vectors.encoded for part in self._parts])[places]
+                if self._parts
+                else found.encoded,
+                unencoded=_share_without(encoded, embedded),
+            )
+        if question.dense is None:
             return found
-        nearest = float(dense.scores.max(initial=0.0))
-        return replace(found, reach=self._reach(held, own, fits, nearest))
+        return replace(found, reach=self._reach(held, own, fits, lists))
 
     def _reach(
-        self, held: _Held, own: Collection[int] | None, fits: Sequence[Bools], nearest: float
+        self, held: _Held, own: Collection[int] | None, fits: Sequence[Bools], lists: HitLists
     ) -> Reach:
         """How far the user's own words reach into what fits."""
         slots, weights, counts, found = held
@@ -338,11 +408,12 @@ class UserView:
             covered = max(covered, float(part.of_item(scores)[fit].max(initial=0.0)))
         return Reach(
             memories=sum(int(np.count_nonzero(fit)) for fit in fits),
-            nearest=nearest,
+            nearest=float(lists.dense.scores.max(initial=0.0)),
             covered=covered,
             mass=float(weights[mine].sum()),
             unknown=float(weights[mine & (counts == 0)].sum()),
             holders=dict(zip(slots[mine].tolist(), counts[mine].tolist(), strict=True)),
+            **_encoder_reach(lists.encoder),
         )
 
     def _best(
@@ -416,6 +487,21 @@ class UserView:
         self._places |= {item.point_id: (part, at) for at, item in enumerate(part.items)}
 
 
+def _share_without(encoded: Sequence[Bools], embedded: Sequence[Bools]) -> float:
+    """How many of the embedded memories the encoder did not read."""
+    total = sum(int(np.count_nonzero(one)) for one in embedded)
+    read = sum(int(np.count_nonzero(one)) for one in encoded)
+    return 1.0 - read / total if total else 0.0
+
+
+def _encoder_reach(hits: Hits) -> dict[str, float]:
+    """Of hits that are best first."""
+    if not len(hits.scores):
+        return {}
+    best, tenth = hits.scores[0], hits.scores[:TENTH][-1]
+    return {"encoder_nearest": float(best), "encoder_gap": float(best - tenth)}
+
+
 def _highest(scores: Scores, at: Ints, depth: int) -> Ints:
     """Which of `at` have the highest scores: `depth` of them, and all that are as good as the last
     one."""
@@ -434,20 +520,37 @@ def _within(tiers: Ints, depths: Mapping[Tier, int]) -> Bools:
     return ok
 
 
-def _part_of(rows: Sequence[Row], dims: int) -> _Part:
+def _coded(vectors: Vector) -> tuple[npt.NDArray[np.int8], Vector]:
+    """Rows as int8, each with the scale of its largest number."""
+    scales = np.abs(vectors).max(axis=1, initial=0.0) / np.float32(LARGEST_CODE)
+    codes = np.rint(vectors / np.where(scales > 0.0, scales, 1.0)[:, None]).astype(np.int8)
+    return codes, scales
+
+
+def _part_of(rows: Sequence[Row], dims: int, encoder_dims: int) -> _Part:
     counts = np.array([len(row.sparse) for row in rows])
     dense = np.zeros((int(counts.sum()), dims), np.float32)
+    codes = np.zeros((len(dense), encoder_dims), np.int8)
+    scales = np.zeros(len(dense), np.float32)
     begin = 0
     for row in rows:
+        here = slice(begin, begin + len(row.sparse))
         if row.dense is not None:
-            dense[begin : begin + len(row.sparse)] = row.dense
+            dense[here] = row.dense
+        if row.encoder is not None and encoder_dims:
+            codes[here], scales[here] = _coded(row.encoder)
         begin += len(row.sparse)
     passages = [passage for row in rows for passage in row.sparse]
     return _Part(
         [row.item for row in rows],
         counts,
-        dense,
-        np.array([row.dense is not None for row in rows], np.bool_),
+        _Vectors(
+            dense,
+            np.array([row.dense is not None for row in rows], np.bool_),
+            codes,
+            scales,
+            np.array([encoder_dims and row.encoder is not None for row in rows], np.bool_),
+        ),
         (
             np.array([slot for one in passages for slot in one.indices], np.int64),
             np.repeat(np.arange(len(passages)), [len(one.indices) for one in passages]),
@@ -470,11 +573,11 @@ def _joined(parts: Sequence[_Part]) -> _Part:
         items += [item for item, alive in zip(part.items, part.alive, strict=True) if alive]
         begin += int(there.sum())
     slots, rows, values = (np.concatenate(column) for column in zip(*words, strict=True))
+    vectors = [part.vectors.only(part.alive[part.owner], part.alive) for part in parts]
     return _Part(
         items,
         np.concatenate([part.counts[part.alive] for part in parts]),
-        np.concatenate([part.dense[part.alive[part.owner]] for part in parts]),
-        np.concatenate([part.embedded[part.alive] for part in parts]),
+        _Vectors(*(np.concatenate(column) for column in zip(*vectors, strict=True))),
         (slots, rows, values),
     )
 

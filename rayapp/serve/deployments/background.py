@@ -15,6 +15,7 @@ from rayapp.core.errors import RayappError
 from rayapp.core.settings.model import Settings
 from rayapp.documents.digest import BookDigests
 from rayapp.documents.service import BookWork
+from rayapp.index.encoding import EncodingService
 from rayapp.index.service import IndexingService
 from rayapp.learning.leader import MaintenanceService
 from rayapp.serve.deployments.loops import Loops, Pause
@@ -104,7 +105,9 @@ class Indexer(Role):
 
     def begin(self, container: Container) -> None:
         self._service = service = container.indexing
-        self.loops.start(self._drain(service), self._watch(container))
+        encoding = container.encoding
+        others = () if encoding is None else (self._encode(encoding),)
+        self.loops.start(self._drain(service), self._watch(container), *others)
 
     async def _drain(self, service: IndexingService) -> None:
         pause = Pause(self._settings.indexer.poll_s)
@@ -127,6 +130,16 @@ class Indexer(Role):
                 continue
             outage_s = self._settings.indexer.poll_s
             await pause.after(worked)
+
+    async def _encode(self, service: EncodingService) -> None:
+        """Beside the indexer, which never waits for it."""
+        pause = Pause(self._settings.indexer.poll_s)
+        while not self.loops.stopping:
+            worked = await _tried("encoding", service.run_once)
+            if worked is None:
+                await asyncio.sleep(OUTAGE_PAUSE_S)
+            else:
+                await pause.after(worked)
 
     async def release(self) -> None:
         if self._service is not None:

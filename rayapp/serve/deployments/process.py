@@ -18,7 +18,7 @@ from rayapp.core.settings.model import Settings
 from rayapp.index.passages import PassageIndex
 from rayapp.index.ports import VectorIndex
 from rayapp.index.reindex.switch import adopt_ready
-from rayapp.inference.ports import Embedder, Reranker
+from rayapp.inference.ports import Embedder, Reranker, opened
 from rayapp.memory.ports import IndexBacklog
 from rayapp.serve.engine_actor import RayTransport
 from rayapp.serve.handles import HandleEmbedder
@@ -101,6 +101,7 @@ class Process:
         self.metrics = RayMetrics()
         self.startup = Startup()
         self._embedder = query_embedder(settings, embedding, self.metrics)
+        self._encoder = bootstrap.text_encoder(settings, self.metrics)
         self._reranker = reranker
         self._tasks: set[asyncio.Task[None]] = set()
         self._clients: tuple[bootstrap.Stores, VectorIndex] | None = None
@@ -140,10 +141,10 @@ class Process:
             bootstrap.runtime_of(self.settings, self.metrics, problems=problems),
             stores,
             index=index,
-            embedder=self._embedder,
-            model=await self._embedder.info(),
+            embedder=await opened(self._embedder),
             launcher=RayJobLauncher(self.settings),
             reranker=self._reranker,
+            encoder=None if self._encoder is None else await opened(self._encoder),
         )
         schema = container.schema
 

@@ -128,7 +128,8 @@ class MongoChangeLog:
 
         After a block that raises nobody knows, and what is said late is said in vain.
         """
-        noted = await self._note(_by_user(items), None)
+        with translated():
+            noted = await self._note(_by_user(items), None)
         yield
         with suppress(PyMongoError):
             await self._rows.update_many({"_id": {"$in": noted}}, {"$set": {"done": True}})

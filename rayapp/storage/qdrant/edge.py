@@ -45,6 +45,9 @@ class QdrantEdgeIndex:
     async def set_payload(self, updates: Sequence[records.PayloadUpdate]) -> None:
         await self._write("set_payload", list(updates), self._collection)
 
+    async def set_encoder(self, updates: Sequence[records.EncoderUpdate]) -> None:
+        await self._write("set_encoder", list(updates), self._collection)
+
     async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
         known = None if revs is None else dict(revs)
         await self._write("delete", list(point_ids), known, self._collection)
@@ -69,10 +72,16 @@ class QdrantEdgeIndex:
         return found
 
     async def scroll(
-        self, *, after: str | None, limit: int, until: str | None = None, read: Projection = PAYLOAD
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        until: str | None = None,
+        read: Projection = PAYLOAD,
+        unencoded: bool = False,
     ) -> records.Page:
         page: records.Page = await self._write(
-            "scroll", after, until, limit, read, self._collection
+            "scroll", after, until, limit, read, unencoded, self._collection
         )
         return page
 

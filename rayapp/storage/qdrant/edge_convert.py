@@ -11,6 +11,8 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import (
     BM25,
     DENSE,
+    ENCODER,
+    EncoderUpdate,
     IndexPoint,
     PayloadUpdate,
     PointCopy,
@@ -19,7 +21,7 @@ from rayapp.index.records import (
 )
 from rayapp.index.rules.points import VECTOR_HASH
 from rayapp.storage.qdrant import predicate as clauses
-from rayapp.storage.qdrant.points import payload_of, stored_point
+from rayapp.storage.qdrant.points import payload_of, stored_point, vector_of
 
 # The ids and the scores of one sub-query: cheaper between processes than one object per hit.
 SubQueryHits = tuple[list[str], list[float]]
@@ -30,12 +32,19 @@ _UNUSED_FULL_SCAN_KB = 10_000
 # Bounds the work of one vacuum, during which the engine answers nobody: 128 MB is about 40,000
 # points of 768 dimensions.
 MAX_SEGMENT_KB = 128 * 1024
+# Half of the memory; its own int8 arithmetic is a hundred times as rough.
+ENCODER_NUMBERS = edge.VectorStorageDatatype.Float16
 
 
 def shard_config(schema: IndexSchema) -> edge.EdgeConfig:
     """Exact search, WAL on, one search thread: the fastest safe settings of our benchmark."""
+    vectors = {DENSE: edge.EdgeVectorParams(schema.dims, edge.Distance.Cosine)}
+    if schema.encoder:
+        vectors[ENCODER] = edge.EdgeVectorParams(
+            schema.encoder_dims, edge.Distance.Cosine, datatype=ENCODER_NUMBERS
+        )
     return edge.EdgeConfig(
-        vectors={DENSE: edge.EdgeVectorParams(schema.dims, edge.Distance.Cosine)},
+        vectors=vectors,
         sparse_vectors={BM25: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
         hnsw_config=edge.HnswIndexConfig(
             0, _UNUSED_EF_CONSTRUCT, _UNUSED_FULL_SCAN_KB, payload_m=0
@@ -48,6 +57,18 @@ def shard_config(schema: IndexSchema) -> edge.EdgeConfig:
         payload_memory=edge.Memory.Cached,
         wal_enabled=True,
     )
+
+
+def encoder_place(schema: IndexSchema) -> edge.UpdateOperation:
+    """Makes place for the encoder's vectors in a shard without one."""
+    return edge.UpdateOperation.create_dense_vector(
+        ENCODER, schema.encoder_dims, edge.Distance.Cosine, None, ENCODER_NUMBERS
+    )
+
+
+def no_encoder_place() -> edge.UpdateOperation:
+    """Takes them away, with their place."""
+    return edge.UpdateOperation.delete_vector_name(ENCODER)
 
 
 def field_indexes() -> list[edge.UpdateOperation]:
@@ -73,7 +94,9 @@ def filter_of(predicate: clauses.Predicate) -> edge.Filter:
     )
 
 
-def _condition(clause: clauses.Clause) -> edge.FieldCondition | edge.HasIdCondition | edge.Filter:
+def _condition(
+    clause: clauses.Clause,
+) -> edge.FieldCondition | edge.HasIdCondition | edge.HasVectorCondition | edge.Filter:
     if isinstance(clause, clauses.AnyOf):
         if len(clause.values) == 1:
             return edge.FieldCondition(clause.key, match=edge.MatchValue(clause.values[0]))
@@ -84,6 +107,8 @@ def _condition(clause: clauses.Clause) -> edge.FieldCondition | edge.HasIdCondit
         return edge.FieldCondition(clause.key, match=edge.MatchValue(value))
     if isinstance(clause, clauses.HasIds):
         return edge.HasIdCondition(set(clause.point_ids))
+    if isinstance(clause, clauses.HasVector):
+        return edge.HasVectorCondition(clause.name)
     if isinstance(clause, clauses.OneOf):
         return edge.Filter(should=[filter_of(option) for option in clause.options])
     bounds = edge.RangeFloat(gt=clause.gt, gte=clause.gte, lt=clause.lt, lte=clause.lte)
@@ -99,23 +124,25 @@ def points_of(points: Sequence[IndexPoint]) -> list[edge.Point]:
 
 
 def copies_of(
-    points: Sequence[PointCopy], records: Sequence[edge.Record]
+    points: Sequence[PointCopy], records: Sequence[edge.Record], *, encoder: bool
 ) -> list[edge.Point | None]:
     """Each of `points` with the vectors of its record, which stay the engine's own values; None
-    where there is no record of its words. InvalidInput as in `points_of`."""
+    where there is no record of its words. `encoder`: with those of the encoder. InvalidInput as in
+    `points_of`."""
     found = {str(record.id): record for record in records}
     try:
-        return [_copy_of(point, found.get(point.point_id)) for point in points]
+        return [_copy_of(point, found.get(point.point_id), encoder=encoder) for point in points]
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"A payload holds what is not JSON: {error}") from error
 
 
-def _copy_of(point: PointCopy, record: edge.Record | None) -> edge.Point | None:
-    if record is None or record.vector is None:
+def _copy_of(point: PointCopy, record: edge.Record | None, *, encoder: bool) -> edge.Point | None:
+    if record is None or not isinstance(record.vector, dict):
         return None
     if (record.payload or {}).get(VECTOR_HASH) != point.payload[VECTOR_HASH]:
         return None
-    return edge.Point(point.point_id, record.vector, payload_of(point))
+    kept = {name: one for name, one in record.vector.items() if encoder or name != ENCODER}
+    return edge.Point(point.point_id, kept, payload_of(point))
 
 
 def payload_operations(updates: Sequence[PayloadUpdate]) -> list[edge.UpdateOperation]:
@@ -137,14 +164,27 @@ def _point_of(point: IndexPoint) -> edge.Point:
         DENSE: point.dense.tolist(),
         BM25: edge.SparseVector(point.sparse.indices, point.sparse.values),
     }
+    if point.encoder:
+        vectors[ENCODER] = point.encoder[0].tolist()
     return edge.Point(point.point_id, vectors, payload_of(point))
 
 
+def encoder_vectors(updates: Sequence[EncoderUpdate]) -> edge.UpdateOperation:
+    """Of points that are there."""
+    return edge.UpdateOperation.update_vectors(
+        [
+            edge.PointVectors(update.point_id, {ENCODER: vector.tolist()})
+            for update in updates
+            for vector in update.vectors
+        ]
+    )
+
+
 def query_of(sub_query: SubQuery, predicate: edge.Filter) -> edge.QueryRequest:
-    vector: Any = sub_query.dense
+    using, vector = vector_of(sub_query)
     if sub_query.sparse is not None:
         vector = edge.SparseVector(sub_query.sparse.indices, sub_query.sparse.values)
-    nearest = edge.Query.Nearest(vector, using=DENSE if sub_query.sparse is None else BM25)
+    nearest = edge.Query.Nearest(vector, using=using)
     return edge.QueryRequest(
         limit=sub_query.limit, query=nearest, filter=predicate, with_payload=False
     )

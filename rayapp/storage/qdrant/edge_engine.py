@@ -6,6 +6,7 @@ reaches it through a transport.
 
 import shutil
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import qdrant_edge as edge
@@ -13,6 +14,7 @@ import qdrant_edge as edge
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import (
+    EncoderUpdate,
     IndexHealth,
     IndexPoint,
     Page,
@@ -28,14 +30,14 @@ from rayapp.storage.qdrant import edge_convert as convert
 from rayapp.storage.qdrant.edge_scheduler import Pieces, exhaust, parts
 from rayapp.storage.qdrant.edge_shards import CollectionState, EdgeShards, save_state
 from rayapp.storage.qdrant.points import asked, no_collection, payload_keys
-from rayapp.storage.qdrant.predicate import count_predicate
+from rayapp.storage.qdrant.predicate import UNENCODED, count_predicate
 
 ENGINE_NAME = "qdrant-edge"
 # What a transport may call.
 OPERATIONS = frozenset(
     {
         *("open", "health", "rebuilt", "query", "count", "retrieve", "scroll"),
-        *("upsert", "copy", "set_payload", "delete"),
+        *("upsert", "copy", "set_payload", "set_encoder", "delete"),
         *("collections", "create_collection", "drop_collection", "schema_of", "switch_alias"),
     }
 )
@@ -69,8 +71,27 @@ class EdgeEngine(EdgeShards):
                 self._create(first, CollectionState(schema, needs_rebuild=True))
             self.switch_alias(first)
             target = first
+        if schema.encoder and state.collections[target].schema.first == schema.first:
+            self._make_encoder_place(self._target(None), schema)
+            target = self._target(None)
         checks.check_schema(target, state.collections[target].schema, schema)
         self._target(None)
+
+    def _make_encoder_place(self, name: str, schema: IndexSchema) -> None:
+        """For the vectors of another encoder, or of the first one: who serves them fills them in.
+
+        The state is written last: a crash in between is done again."""
+        state = self._state()
+        row = state.collections[name]
+        if row.schema == schema:
+            return
+        with self._engine(name) as shard:
+            self._dirty.add(name)
+            shard.update(convert.no_encoder_place())
+            shard.update(convert.encoder_place(schema))
+        self.flush(name)
+        state.collections[name] = replace(row, schema=schema)
+        save_state(self._folder, state)
 
     def upsert(self, points: Sequence[IndexPoint], collection: str | None = None) -> Pieces[None]:
         name = self._target(collection)
@@ -92,8 +113,9 @@ class EdgeEngine(EdgeShards):
         batch = checks.checked_copies(points)
         known = self._state().collections
         self._target(source)
-        if known[source].schema != known[name].schema:
+        if known[source].schema.first != known[name].schema.first:
             return [point.point_id for point in batch]
+        encoder = known[source].schema == known[name].schema
         left: list[str] = []
         # Built whole before anything is written, as in `upsert`.
         pieces = []
@@ -101,7 +123,7 @@ class EdgeEngine(EdgeShards):
             with self._engine(self._target(source)) as shard:
                 ids: list[Any] = [point.point_id for point in part]
                 records = shard.retrieve(ids, [checks.VECTOR_HASH], True)
-            found = convert.copies_of(part, records)
+            found = convert.copies_of(part, records, encoder=encoder)
             left += [p.point_id for p, row in zip(part, found, strict=True) if row is None]
             pairs = [(p, row) for p, row in zip(part, found, strict=True) if row is not None]
             pieces.append(([p for p, _ in pairs], [row for _, row in pairs]))
@@ -132,6 +154,22 @@ class EdgeEngine(EdgeShards):
             for operation in operations:
                 self._dirty.add(name)
                 shard.update(operation)
+
+    def set_encoder(
+        self, updates: Sequence[EncoderUpdate], collection: str | None = None
+    ) -> Pieces[None]:
+        name = self._target(collection)
+        batch = checks.checked_encoder_updates(updates, self._state().collections[name].schema)
+        for part in parts(batch):
+            with self._engine(self._target(name)) as shard:
+                # One thread runs all calls: nothing comes between this look and the write.
+                known = shard.retrieve([update.point_id for update in part], ["rev"], False)
+                revs = {str(record.id): (record.payload or {}).get("rev", 0) for record in known}
+                there = [u for u in part if u.point_id in revs and u.rev >= revs[u.point_id]]
+                if there:
+                    self._dirty.add(name)
+                    shard.update(convert.encoder_vectors(there))
+            yield
 
     def delete(
         self,
@@ -165,9 +203,11 @@ class EdgeEngine(EdgeShards):
     ) -> list[convert.SubQueryHits]:
         """One (ids, scores) pair per sub-query, best first, from one engine call."""
         name = self._target(collection)
-        checks.checked_sub_queries(sub_queries, self._state().collections[name].schema)
+        schema = self._state().collections[name].schema
+        checks.checked_sub_queries(sub_queries, schema)
         answers: list[convert.SubQueryHits] = [([], []) for _ in sub_queries]
-        wanted = asked(scope, where, sub_queries, convert.filter_of)
+        encodes = bool(schema.encoder)
+        wanted = asked(scope, where, sub_queries, convert.filter_of, encodes=encodes)
         if not wanted:
             return answers
         with self._engine(name) as shard:
@@ -195,11 +235,15 @@ class EdgeEngine(EdgeShards):
         until: str | None,
         limit: int,
         read: Projection,
+        unencoded: bool,
         collection: str | None = None,
     ) -> Pieces[Page]:
         start = checks.checked_ids([after])[0] if after is not None else None
         end = checks.checked_ids([until])[0] if until is not None else None
         name = self._target(collection)
+        if unencoded and not self._state().collections[name].schema.encoder:
+            return [], None
+        wanted_alone = convert.filter_of(UNENCODED) if unencoded else None
         offset: Any = start
         points: list[StoredPoint] = []
         while True:
@@ -208,6 +252,7 @@ class EdgeEngine(EdgeShards):
             request = edge.ScrollRequest(
                 offset=offset,
                 limit=wanted,
+                filter=wanted_alone,
                 with_payload=payload_keys(read),
                 with_vector=read.vectors,
             )

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -43,6 +43,13 @@ class EdgeState:
 
     aliases: dict[str, str] = field(default_factory=dict)
     collections: dict[str, CollectionState] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        collections = {
+            name: {"schema": row.schema.as_json(), "needs_rebuild": row.needs_rebuild}
+            for name, row in self.collections.items()
+        }
+        return {"aliases": self.aliases, "collections": collections}
 
     def mark_rebuild(self, name: str, needs_rebuild: bool) -> None:
         self.collections[name] = replace(self.collections[name], needs_rebuild=needs_rebuild)
@@ -84,7 +91,7 @@ def save_state(folder: Path, state: EdgeState) -> None:
     """Durable before it returns; readers see the old file or the new one, never a mix."""
     temporary = folder / f"{STATE_FILE}.tmp"
     with temporary.open("w", encoding="utf-8") as file:
-        json.dump(asdict(state), file, indent=1)
+        json.dump(state.as_json(), file, indent=1)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(folder / STATE_FILE)

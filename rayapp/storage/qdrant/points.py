@@ -27,15 +27,31 @@ def payload_keys(read: records.Projection) -> bool | list[str]:
 
 def stored_point(record: Any, sparse_kind: type[Any]) -> records.StoredPoint:
     """A record of either client; `sparse_kind` is its class of sparse vectors."""
-    dense = sparse = None
+    dense = sparse = encoder = None
     if isinstance(record.vector, dict):
         dense = np.asarray(record.vector[records.DENSE], dtype=np.float32)
+        read = record.vector.get(records.ENCODER)
+        encoder = None if read is None else np.asarray(read, dtype=np.float32)
         sparse, stored = SparseVector([], []), record.vector.get(records.BM25)
         if isinstance(stored, sparse_kind):
             sparse = SparseVector(list(stored.indices), list(stored.values))
     return records.StoredPoint(
-        point_id=str(record.id), payload=record.payload or {}, dense=dense, sparse=sparse
+        point_id=str(record.id),
+        payload=record.payload or {},
+        dense=dense,
+        sparse=sparse,
+        encoder=encoder,
     )
+
+
+def vector_of(sub_query: records.SubQuery) -> tuple[str, Any]:
+    """The name of the vector that is asked for, and the dense vector of the question; None: its
+    words."""
+    if sub_query.sparse is not None:
+        return records.BM25, None
+    name = records.DENSE if sub_query.encoder is None else records.ENCODER
+    vector = sub_query.dense if sub_query.encoder is None else sub_query.encoder
+    return name, np.asarray(vector, dtype=np.float32).tolist()
 
 
 def asked(
@@ -43,8 +59,11 @@ def asked(
     where: ItemFilter,
     sub_queries: Sequence[records.SubQuery],
     filter_of: Callable[[Predicate], Filter],
+    *,
+    encodes: bool,
 ) -> list[tuple[int, Filter]]:
-    """Which sub-queries can find anything, by position, each with its filter, one per tiers."""
+    """Which sub-queries can find anything, by position, each with its filter, one per tiers.
+    `encodes`: whether points have the encoder's vectors."""
     predicates = {
         t: predicate_of(scope, where, t) for t in {sub_query.tiers for sub_query in sub_queries}
     }
@@ -52,7 +71,7 @@ def asked(
     return [
         (at, filters[sub_query.tiers])
         for at, sub_query in enumerate(sub_queries)
-        if sub_query.tiers in filters
+        if sub_query.tiers in filters and (encodes or sub_query.encoder is None)
     ]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rayapp.core.ids import SYSTEM_USER
+from rayapp.index.records import ENCODER
 from rayapp.index.rules.points import PASSAGE, epoch_s
 from rayapp.memory.scope import EVERYTHING, ItemFilter, ReadScope
 from rayapp.memory.tiers import SURVIVES_EXPIRY_SCORE, TIER_POLICY, Tier
@@ -69,7 +70,14 @@ class OneOf:
     options: tuple[Predicate, ...]
 
 
-Clause = AnyOf | Flag | Range | HasIds | OneOf
+@dataclass(frozen=True, slots=True)
+class HasVector:
+    """The point has the vector of that name."""
+
+    name: str
+
+
+Clause = AnyOf | Flag | Range | HasIds | HasVector | OneOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,10 @@ def count_predicate(scope: ReadScope | None, where: ItemFilter | None) -> Predic
     return Predicate(
         owner + _conditions(where, where.tiers), (*_exclusions(where, where.tiers), others)
     )
+
+
+# Points of first passages that lack the encoder's vector.
+UNENCODED = Predicate((), (HasVector(ENCODER), Range(key=PASSAGE, gte=1.0)))
 
 
 def not_newer_than(rev: int, point_ids: tuple[str, ...] | None = None) -> Predicate:

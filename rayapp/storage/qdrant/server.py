@@ -14,6 +14,7 @@ from rayapp.core.settings.model import QdrantSettings
 from rayapp.core.vectors import IndexSchema
 from rayapp.index.records import (
     PAYLOAD,
+    EncoderUpdate,
     IndexHealth,
     IndexPoint,
     Page,
@@ -29,7 +30,7 @@ from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant import server_convert as convert
 from rayapp.storage.qdrant.errors import qdrant_errors
 from rayapp.storage.qdrant.points import asked, no_collection, payload_keys
-from rayapp.storage.qdrant.predicate import count_predicate, not_newer_than
+from rayapp.storage.qdrant.predicate import UNENCODED, count_predicate, not_newer_than
 
 ENGINE_NAME = "qdrant-server"
 
@@ -59,7 +60,7 @@ class QdrantServerIndex:
             problems = convert.layout_problems(info.config)
             checks.check_schema(target, stored, schema, problems)
             await self._ensure_field_indexes(target, set(info.payload_schema))
-        self._schemas[self._alias] = schema
+        self._schemas[self._alias] = stored
 
     async def upsert(self, points: Sequence[IndexPoint]) -> None:
         batch = checks.checked_points(points, await self._schema_of(self._name))
@@ -76,15 +77,17 @@ class QdrantServerIndex:
 
     async def copy(self, points: Sequence[PointCopy], source: str) -> list[str]:
         batch = checks.checked_copies(points)
-        if await self._schema_of(source) != await self._schema_of(self._name):
+        old_schema, schema = await self._schema_of(source), await self._schema_of(self._name)
+        if old_schema.first != schema.first:
             return [point.point_id for point in batch]
+        encoder = old_schema == schema
         stored = await self.at(source).retrieve(
             [point.point_id for point in batch], Projection([checks.VECTOR_HASH], vectors=True)
         )
         old = {point.point_id: point for point in stored}
         found, left = list[IndexPoint](), list[str]()
         for point in batch:
-            copied = convert.copied_point(point, old.get(point.point_id))
+            copied = convert.copied_point(point, old.get(point.point_id), encoder=encoder)
             if copied is None:
                 left.append(point.point_id)
             else:
@@ -101,6 +104,19 @@ class QdrantServerIndex:
         async with self._errors(self._settings.write_timeout_s):
             await self._client.batch_update_points(self._name, operations, wait=True)
 
+    async def set_encoder(self, updates: Sequence[EncoderUpdate]) -> None:
+        batch = checks.checked_encoder_updates(updates, await self._schema_of(self._name))
+        # The server refuses a batch with a point that is gone. One that goes after this look is an
+        # error, after which the others are tried again.
+        stored = await self.retrieve([update.point_id for update in batch], Projection(("rev",)))
+        there = {point.point_id for point in stored}
+        ordered = sorted((u for u in batch if u.point_id in there), key=lambda u: u.rev)
+        async with self._errors(self._settings.write_timeout_s):
+            for rev, group in groupby(ordered, key=lambda update: update.rev):
+                guard = convert.filter_of(not_newer_than(rev))
+                rows = [convert.encoder_vectors(update) for update in group]
+                await self._client.update_vectors(self._name, rows, wait=True, update_filter=guard)
+
     async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
         ids = checks.checked_ids(point_ids)
         if not ids:
@@ -112,9 +128,11 @@ class QdrantServerIndex:
     async def query(
         self, scope: ReadScope, where: ItemFilter, sub_queries: Sequence[SubQuery]
     ) -> list[list[ScoredPoint]]:
-        checks.checked_sub_queries(sub_queries, await self._schema_of(self._name))
+        schema = await self._schema_of(self._name)
+        checks.checked_sub_queries(sub_queries, schema)
         answers: list[list[ScoredPoint]] = [[] for _ in sub_queries]
-        wanted = asked(scope, where, sub_queries, convert.filter_of)
+        encodes = bool(schema.encoder)
+        wanted = asked(scope, where, sub_queries, convert.filter_of, encodes=encodes)
         if not wanted:
             return answers
         requests = [convert.query_of(sub_queries[at], predicate) for at, predicate in wanted]
@@ -137,8 +155,16 @@ class QdrantServerIndex:
         return [convert.stored_point_of(record) for record in records]
 
     async def scroll(
-        self, *, after: str | None, limit: int, until: str | None = None, read: Projection = PAYLOAD
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        until: str | None = None,
+        read: Projection = PAYLOAD,
+        unencoded: bool = False,
     ) -> Page:
+        if unencoded and not (await self._schema_of(self._name)).encoder:
+            return [], None
         start = checks.checked_ids([after])[0] if after is not None else None
         end = checks.checked_ids([until])[0] if until is not None else None
         # The engine's offset is inclusive and `after` is not: ask for one more and skip it.
@@ -147,6 +173,7 @@ class QdrantServerIndex:
                 self._name,
                 offset=start,
                 limit=limit + (start is not None),
+                scroll_filter=convert.filter_of(UNENCODED) if unencoded else None,
                 with_payload=payload_keys(read),
                 with_vectors=read.vectors,
             )

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 from qdrant_client import models
 
 from rayapp.core.vectors import IndexSchema
 from rayapp.index import records
 from rayapp.index.rules.points import VECTOR_HASH
 from rayapp.storage.qdrant import predicate as clauses
-from rayapp.storage.qdrant.points import payload_of, stored_point
+from rayapp.storage.qdrant.points import payload_of, stored_point, vector_of
 
 META_NEEDS_REBUILD = "needs_rebuild"
 
@@ -26,7 +24,7 @@ FieldSchema = models.PayloadSchemaType | models.KeywordIndexParams
 
 
 def metadata_of(schema: IndexSchema, *, needs_rebuild: bool) -> dict[str, Any]:
-    return {**asdict(schema), META_NEEDS_REBUILD: needs_rebuild}
+    return {**schema.as_json(), META_NEEDS_REBUILD: needs_rebuild}
 
 
 def field_schemas() -> dict[str, FieldSchema]:
@@ -38,7 +36,13 @@ def field_schemas() -> dict[str, FieldSchema]:
 
 
 def vectors_config(schema: IndexSchema) -> dict[str, models.VectorParams]:
-    return {records.DENSE: models.VectorParams(size=schema.dims, distance=models.Distance.COSINE)}
+    cosine = models.Distance.COSINE
+    wanted = {records.DENSE: models.VectorParams(size=schema.dims, distance=cosine)}
+    if schema.encoder:
+        wanted[records.ENCODER] = models.VectorParams(
+            size=schema.encoder_dims, distance=cosine, datatype=models.Datatype.FLOAT16
+        )
+    return wanted
 
 
 def graph_config(links: int) -> models.HnswConfigDiff:
@@ -53,18 +57,21 @@ def sparse_config() -> dict[str, models.SparseVectorParams]:
 def stored_schema(config: models.CollectionConfig) -> IndexSchema:
     """What the collection says it was built for; empty strings where it says nothing."""
     meta = config.metadata or {}
-    dense = _dense_params(config)
+    dense = _params(config, records.DENSE)
+    encoder = _params(config, records.ENCODER) if meta.get("encoder") else None
     return IndexSchema(
         model=str(meta.get("model", "")),
         dims=dense.size if dense is not None else 0,
         analyser=str(meta.get("analyser", "")),
+        encoder=str(meta["encoder"]) if encoder is not None else "",
+        encoder_dims=encoder.size if encoder is not None else 0,
     )
 
 
 def layout_problems(config: models.CollectionConfig) -> list[str]:
     """What makes the collection unusable whatever the model is."""
     problems = []
-    dense = _dense_params(config)
+    dense = _params(config, records.DENSE)
     if dense is None:
         problems.append(f"no vector named {records.DENSE}")
     elif dense.distance != models.Distance.COSINE:
@@ -77,9 +84,9 @@ def layout_problems(config: models.CollectionConfig) -> list[str]:
     return problems
 
 
-def _dense_params(config: models.CollectionConfig) -> models.VectorParams | None:
+def _params(config: models.CollectionConfig, name: str) -> models.VectorParams | None:
     vectors = config.params.vectors
-    return vectors.get(records.DENSE) if isinstance(vectors, dict) else None
+    return vectors.get(name) if isinstance(vectors, dict) else None
 
 
 def filter_of(predicate: clauses.Predicate) -> models.Filter:
@@ -91,7 +98,7 @@ def filter_of(predicate: clauses.Predicate) -> models.Filter:
 
 def _condition(
     clause: clauses.Clause,
-) -> models.FieldCondition | models.HasIdCondition | models.Filter:
+) -> models.FieldCondition | models.HasIdCondition | models.HasVectorCondition | models.Filter:
     if isinstance(clause, clauses.AnyOf):
         if len(clause.values) == 1:
             only = models.MatchValue(value=clause.values[0])
@@ -101,6 +108,8 @@ def _condition(
         return models.FieldCondition(key=clause.key, match=models.MatchValue(value=clause.value))
     if isinstance(clause, clauses.HasIds):
         return models.HasIdCondition(has_id=list(clause.point_ids))
+    if isinstance(clause, clauses.HasVector):
+        return models.HasVectorCondition(has_vector=clause.name)
     if isinstance(clause, clauses.OneOf):
         return models.Filter(should=[filter_of(option) for option in clause.options])
     bounds = models.Range(gt=clause.gt, gte=clause.gte, lt=clause.lt, lte=clause.lte)
@@ -112,13 +121,21 @@ def point_of(point: records.IndexPoint) -> models.PointStruct:
         records.DENSE: point.dense.tolist(),
         records.BM25: models.SparseVector(indices=point.sparse.indices, values=point.sparse.values),
     }
+    if point.encoder:
+        vectors[records.ENCODER] = point.encoder[0].tolist()
     return models.PointStruct(id=point.point_id, vector=vectors, payload=payload_of(point))
 
 
+def encoder_vectors(update: records.EncoderUpdate) -> models.PointVectors:
+    (vector,) = update.vectors
+    return models.PointVectors(id=update.point_id, vector={records.ENCODER: vector.tolist()})
+
+
 def copied_point(
-    point: records.PointCopy, stored: records.StoredPoint | None
+    point: records.PointCopy, stored: records.StoredPoint | None, *, encoder: bool
 ) -> records.IndexPoint | None:
-    """`point` with the vectors of `stored`; None when they are not of its words."""
+    """`point` with the vectors of `stored`, those of the encoder if wanted; None when they are not
+    of its words."""
     if stored is None or stored.dense is None or stored.sparse is None:
         return None
     if stored.payload.get(VECTOR_HASH) != point.payload[VECTOR_HASH]:
@@ -129,6 +146,7 @@ def copied_point(
         sparse=stored.sparse,
         payload=point.payload,
         rev=point.rev,
+        encoder=(stored.encoder,) if encoder and stored.encoder is not None else (),
     )
 
 
@@ -150,14 +168,11 @@ class _Asked(models.QueryRequest):
 
 
 def query_of(sub_query: records.SubQuery, predicate: models.Filter) -> models.QueryRequest:
+    using, vector = vector_of(sub_query)
     if sub_query.sparse is not None:
-        using = records.BM25
-        vector: Any = models.SparseVector(
+        vector = models.SparseVector(
             indices=sub_query.sparse.indices, values=sub_query.sparse.values
         )
-    else:
-        using = records.DENSE
-        vector = np.asarray(sub_query.dense, dtype=np.float32).tolist()
     return _Asked(
         query=models.NearestQuery(nearest=vector),
         using=using,

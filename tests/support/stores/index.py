@@ -24,6 +24,7 @@ from rayapp.index.rules.points import (
     check_schema,
     checked_collection,
     checked_copies,
+    checked_encoder_updates,
     checked_ids,
     checked_points,
     checked_sub_queries,
@@ -81,7 +82,12 @@ class InMemoryIndex:
             name = collection_name(self._alias, schema, None)
             self._collections[name] = _Collection(schema, needs_rebuild=True)
             self._aliases[self._alias] = name
-        check_schema(self._aliases[self._alias], self.at(None)._rows().schema, schema)
+        rows = self.at(None)._rows()
+        if schema.encoder and rows.schema.first == schema.first and rows.schema != schema:
+            # As the embedded engine: place for another encoder's vectors, and none of them.
+            rows.schema = schema
+            rows.points = {one: replace(p, encoder=()) for one, p in rows.points.items()}
+        check_schema(self._aliases[self._alias], rows.schema, schema)
 
     async def upsert(self, points: Sequence[records.IndexPoint]) -> None:
         rows = self._rows()
@@ -91,7 +97,10 @@ class InMemoryIndex:
                 payload = {k: v for k, v in point.payload.items() if v is not None}
                 unit = point.dense / np.linalg.norm(point.dense)
                 rows.points[point.point_id] = replace(
-                    point, dense=unit, payload=payload | {"rev": point.rev}
+                    point,
+                    dense=unit,
+                    payload=payload | {"rev": point.rev},
+                    encoder=tuple(one / np.linalg.norm(one) for one in point.encoder),
                 )
 
     async def copy(self, points: Sequence[records.PointCopy], source: str) -> list[str]:
@@ -100,10 +109,11 @@ class InMemoryIndex:
         for point in checked_copies(points):
             old = origin.points.get(point.point_id)
             fits = old is not None and old.payload.get(VECTOR_HASH) == point.payload[VECTOR_HASH]
-            if old is None or not fits or origin.schema != rows.schema:
+            if old is None or not fits or origin.schema.first != rows.schema.first:
                 left.append(point.point_id)
             else:
-                found.append(replace(old, payload=point.payload, rev=point.rev))
+                read = old.encoder if origin.schema == rows.schema else ()
+                found.append(replace(old, payload=point.payload, rev=point.rev, encoder=read))
         await self.upsert(found)
         return left
 
@@ -114,6 +124,15 @@ class InMemoryIndex:
             if known is not None and update.rev >= known.rev:
                 payload = known.payload | update.payload | {"rev": update.rev}
                 rows.points[update.point_id] = replace(known, payload=payload, rev=update.rev)
+
+    async def set_encoder(self, updates: Sequence[records.EncoderUpdate]) -> None:
+        rows = self._rows()
+        for update in checked_encoder_updates(updates, rows.schema):
+            known = rows.points.get(update.point_id)
+            if known is not None and update.rev >= known.rev:
+                (vector,) = update.vectors
+                unit = vector / np.linalg.norm(vector)
+                rows.points[update.point_id] = replace(known, encoder=(unit,))
 
     async def delete(self, point_ids: Sequence[str], revs: Mapping[str, int] | None = None) -> None:
         rows = self._rows()
@@ -139,9 +158,22 @@ class InMemoryIndex:
         return [_stored(points[i], read) for i in checked_ids(point_ids) if i in points]
 
     async def scroll(
-        self, *, after: str | None, limit: int, until: str | None = None, read: Projection = PAYLOAD
+        self,
+        *,
+        after: str | None,
+        limit: int,
+        until: str | None = None,
+        read: Projection = PAYLOAD,
+        unencoded: bool = False,
     ) -> records.Page:
-        points = self._rows().points
+        rows = self._rows()
+        points = rows.points
+        if unencoded:
+            points = {
+                one: point
+                for one, point in points.items()
+                if rows.schema.encoder and not point.encoder and PASSAGE not in point.payload
+            }
         start = checked_ids([after])[0] if after is not None else ""
         end = checked_ids([until])[0] if until is not None else None
         ids = sorted(i for i in points if i > start and (end is None or i <= end))
@@ -216,6 +248,7 @@ def _stored(point: records.IndexPoint, read: Projection) -> records.StoredPoint:
         payload={k: v for k, v in point.payload.items() if read.keys is None or k in read.keys},
         dense=point.dense if read.vectors else None,
         sparse=point.sparse if read.vectors else None,
+        encoder=point.encoder[0] if read.vectors and point.encoder else None,
     )
 
 
@@ -284,15 +317,18 @@ def _ranked(
 ) -> list[records.ScoredPoint]:
     mine = [p for p in found if _in_tiers(sub_query.tiers, p.payload)]
     if sub_query.dense is not None:
-        scored = _cosines(mine, sub_query.dense)
+        scored = _cosines([(p.point_id, p.dense) for p in mine], sub_query.dense)
+    elif sub_query.encoder is not None:
+        read = [(p.point_id, p.encoder[0]) for p in mine if p.encoder]
+        scored = _cosines(read, sub_query.encoder) if rows.schema.encoder else []
     else:
         scored = _bm25(rows, mine, sub_query.sparse or SparseVector([], []))
     return sorted(scored, key=lambda hit: (-hit.score, hit.point_id))[: sub_query.limit]
 
 
-def _cosines(points: Sequence[records.IndexPoint], query: Vector) -> list[records.ScoredPoint]:
+def _cosines(vectors: Sequence[tuple[str, Vector]], query: Vector) -> list[records.ScoredPoint]:
     unit = query / np.linalg.norm(query)
-    return [records.ScoredPoint(p.point_id, float(p.dense @ unit)) for p in points]
+    return [records.ScoredPoint(point_id, float(vector @ unit)) for point_id, vector in vectors]
 
 
 def _bm25(

@@ -1,6 +1,7 @@
 """Receipts, events, leases, API keys and idempotency keys in process memory."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -259,6 +260,14 @@ class InMemoryChangeLog:
     def before(self, at: int, seconds: float) -> int:
         """Whoever writes has written."""
         return at
+
+    @asynccontextmanager
+    async def around(self, items: Iterable[tuple[str, str]]) -> AsyncIterator[None]:
+        """Told when it is done: nobody reads in between."""
+        named = list(items)
+        yield
+        for user_id, point_id in named:
+            self._add(user_id, (point_id,))
 
     def _look(self) -> None:
         now = {point_id: row.item for point_id, row in self._items._rows.items()}

@@ -1,6 +1,7 @@
 """The columns of one user beside the same computed memory by memory."""
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -13,7 +14,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.rules.filtering import kept
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import Tier
-from rayapp.search.rules.view import MOST_PARTS, Row, UserView
+from rayapp.search.rules.view import MOST_PARTS, TENTH, Question, Row, UserView
 from rayapp.text.analyser import score
 from tests.support.builders import STORED_AT, an_item
 
@@ -63,7 +64,7 @@ def test_a_scan_finds_what_looking_at_each_memory_finds(
         view.put([row])
     query, asked = sparse(words), np.array(vector, np.float32)
     where = ItemFilter(tiers=TIERS)
-    found = list(view.candidates(asked, query, where, dict.fromkeys(TIERS, depth)))
+    found = list(view.candidates(Question(query, asked), where, dict.fromkeys(TIERS, depth)))
     idf = user_idf(rows, query)
 
     def best(row: Row) -> float:
@@ -127,7 +128,7 @@ def test_the_columns_keep_what_the_filter_keeps(where: ItemFilter) -> None:
     items = some_items()
     rows = [Row(item, np.ones((1, DIMS), np.float32), [sparse({1: 1.0})]) for item in items]
     view = UserView(rows, DIMS)
-    found = view.candidates(None, sparse({1: 1.0}), where, dict.fromkeys(Tier, 50))
+    found = view.candidates(Question(sparse({1: 1.0})), where, dict.fromkeys(Tier, 50))
     shown = {item.point_id for item in found.items}
     assert shown == {item.point_id for item in kept(items, where)}
 
@@ -138,7 +139,7 @@ def test_what_is_put_again_takes_the_place_of_what_was() -> None:
         view.put([a_row(number % 4, [([0, 1, 0, 0], {2: 1.0 + number})])])
     assert len(view) == 4
     asked = np.array([0, 1, 0, 0], np.float32)
-    found = view.candidates(asked, sparse({1: 1.0}), ItemFilter(), {Tier.WORKING: 10})
+    found = view.candidates(Question(sparse({1: 1.0}), asked), ItemFilter(), {Tier.WORKING: 10})
     assert found.dense.tolist() == [1.0] * 4
     assert np.isnan(found.sparse).all()
 
@@ -146,7 +147,7 @@ def test_what_is_put_again_takes_the_place_of_what_was() -> None:
 def test_an_empty_view_finds_nothing() -> None:
     view = UserView([], DIMS)
     asked = np.ones(DIMS, np.float32)
-    assert len(view.candidates(asked, sparse({}), ItemFilter(), {Tier.WORKING: 10})) == 0
+    assert len(view.candidates(Question(sparse({}), asked), ItemFilter(), {Tier.WORKING: 10})) == 0
     view.put([a_row(0, [([1, 0, 0, 0], {})])])
     view.drop([an_item(memory_id="m-0").point_id])
     assert (len(view), view.items([an_item(memory_id="m-0").point_id])) == (0, [])
@@ -156,11 +157,85 @@ def test_what_is_wanted_is_a_candidate_though_nothing_found_it() -> None:
     view = UserView([a_row(0, [([1, 0, 0, 0], {1: 1.0})])], DIMS)
     view.put([a_row(3, [([0, 1, 0, 0], {2: 1.0})])])
     names = [an_item(memory_id=f"m-{n}").point_id for n in (0, 3, 9)]
-    found = view.candidates(None, sparse({1: 1.0}), ItemFilter(), {Tier.WORKING: 1}, wanted=names)
+    found = view.candidates(
+        Question(sparse({1: 1.0})), ItemFilter(), {Tier.WORKING: 1}, wanted=names
+    )
     assert {one.item.memory_id: one.sparse_rank for one in found} == {"m-0": 1, "m-3": None}
 
 
 def test_no_tier_finds_nothing() -> None:
     view = UserView([a_row(0, [([1, 0, 0, 0], {1: 1.0})])], DIMS)
     asked = np.array([1, 0, 0, 0], np.float32)
-    assert not len(view.candidates(asked, sparse({1: 1.0}), ItemFilter(), {}))
+    assert not len(view.candidates(Question(sparse({1: 1.0}), asked), ItemFilter(), {}))
+
+
+READ_DIMS = 8
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.none(),
+            st.lists(
+                st.lists(st.floats(-1, 1, width=32), min_size=READ_DIMS, max_size=READ_DIMS),
+                min_size=1,
+                max_size=3,
+            ),
+        ),
+        min_size=1,
+        max_size=20,
+    ),
+    st.lists(st.floats(-1, 1, width=32), min_size=READ_DIMS, max_size=READ_DIMS),
+    st.integers(1, 6),
+    st.integers(0, 20),
+)
+def test_the_encoder_finds_what_looking_at_each_memory_finds(
+    drawn: list[list[list[float]] | None], vector: list[float], depth: int, batch: int
+) -> None:
+    """However they came; what it did not read is a candidate of the others all the same."""
+    rows = [encoded(at, read) for at, read in enumerate(drawn)]
+    view = UserView(rows[:batch], DIMS, READ_DIMS)
+    for row in rows[batch:]:
+        view.put([row])
+    asked = np.array(vector, np.float32)
+    question = Question(sparse({1: 1.0}), np.ones(DIMS, np.float32), asked)
+    found = view.candidates(question, ItemFilter(), {Tier.WORKING: depth, Tier.HISTORY: 99})
+    near = {
+        row.item.memory_id: float(np.max(row.encoder @ asked))
+        for row in rows
+        if row.encoder is not None
+    }
+    told = {one.item.memory_id: one for one in found}
+    listed = {name: one for name, one in told.items() if one.encoder is not None}
+    assert len(listed) == min(depth, len(near))
+    rough = READ_DIMS / 127
+    for name, one in listed.items():
+        assert one.encoder == pytest.approx(max(0.0, near[name]), abs=rough)
+    last = min((near[name] for name in listed), default=0.0)
+    assert all(value <= last + 2 * rough for name, value in near.items() if name not in listed)
+    assert {name for name, one in told.items() if one.encoded} == near.keys() & told.keys()
+    assert found.unencoded == pytest.approx(1 - len(near) / len(rows))
+    assert found.reach is not None
+    best = sorted(near.values(), reverse=True)[: min(depth, TENTH)]
+    if best:
+        assert found.reach.encoder_nearest == pytest.approx(best[0], abs=rough)
+        assert found.reach.encoder_gap == pytest.approx(best[0] - best[-1], abs=2 * rough)
+    else:
+        assert found.reach.encoder_nearest is None
+
+
+def encoded(number: int, read: list[list[float]] | None) -> Row:
+    row = a_row(number, [([1, 0, 0, 0], {1: 1.0})] * len(read or [[]]))
+    return row if read is None else replace(row, encoder=np.array(read, np.float32))
+
+
+def test_without_the_encoder_nothing_is_said_of_it() -> None:
+    view = UserView([encoded(0, [[1.0] * READ_DIMS])], DIMS)
+    question = Question(sparse({1: 1.0}), np.ones(DIMS, np.float32))
+    found = view.candidates(question, ItemFilter(), {Tier.WORKING: 5})
+    assert found.encoded.all()
+    assert np.isnan(found.encoder).all()
+    assert found.unencoded == 0.0
+    held = view.held(found.items[0].point_id)
+    assert held is not None
+    assert (held.embedded, held.encoded) == (True, False)

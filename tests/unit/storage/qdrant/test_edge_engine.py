@@ -15,6 +15,7 @@ import qdrant_edge
 
 from rayapp.core.errors import IndexDown, InvalidInput, NotFound, SchemaMismatch
 from rayapp.core.vectors import IndexSchema
+from rayapp.index.records import WHOLE, EncoderUpdate
 from rayapp.memory.scope import ItemFilter, ReadScope
 from rayapp.storage.qdrant.edge_convert import filter_of
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
@@ -297,4 +298,55 @@ def test_schema_of_a_new_collection_decides_the_size(tmp_path: Path) -> None:
     exhaust(engine.upsert([replace(index_point("w"), dense=vector(1, DIMS * 2))], "wide"))
     assert engine.count(None, None, "wide") == 1
     assert engine.count(None, ItemFilter(now=NOW), None) == 0
+    engine.close()
+
+
+ENCODED = replace(SCHEMA, encoder="encoder-1", encoder_dims=6)
+
+
+def read_of(folder: Path, schema: IndexSchema) -> list[str]:
+    """Points that have the encoder's vector, in a folder opened for `schema`."""
+    engine = EdgeEngine(folder, "memories")
+    engine.open(schema)
+    points, _ = exhaust(engine.scroll(None, None, 100, WHOLE, False))
+    engine.close()
+    return sorted(point.point_id for point in points if point.encoder is not None)
+
+
+def test_place_for_the_encoder_is_made_where_there_is_none(tmp_path: Path) -> None:
+    filled(tmp_path)
+    assert "encoder" not in (tmp_path / "state.json").read_text()
+    engine = EdgeEngine(tmp_path, "memories")
+    engine.open(ENCODED)
+    assert engine.schema_of(str(engine.health().collection)) == ENCODED
+    update = EncoderUpdate(point_id=FULL[0].point_id, vectors=(vector(1, 6),), rev=1)
+    exhaust(engine.set_encoder([update]))
+    assert engine.health().points == len(FULL)
+    engine.close()
+    assert read_of(tmp_path, ENCODED) == [FULL[0].point_id]
+    # Switched off and on again nothing of it is lost; those of another encoder are.
+    assert read_of(tmp_path, SCHEMA) == [FULL[0].point_id]
+    assert read_of(tmp_path, ENCODED) == [FULL[0].point_id]
+    assert read_of(tmp_path, replace(ENCODED, encoder="encoder-2", encoder_dims=4)) == []
+
+
+def test_a_place_whose_making_was_cut_off_is_made_again(tmp_path: Path) -> None:
+    filled(tmp_path)
+    before = (tmp_path / "state.json").read_text()
+    engine = EdgeEngine(tmp_path, "memories")
+    engine.open(ENCODED)
+    engine.close()
+    (tmp_path / "state.json").write_text(before)
+    assert read_of(tmp_path, ENCODED) == []
+    engine = EdgeEngine(tmp_path, "memories")
+    engine.open(ENCODED)
+    assert engine.health().points == len(FULL)
+    engine.close()
+
+
+def test_another_model_is_a_mismatch_with_the_encoder_too(tmp_path: Path) -> None:
+    filled(tmp_path)
+    engine = EdgeEngine(tmp_path, "memories")
+    with pytest.raises(SchemaMismatch):
+        engine.open(replace(ENCODED, model="another"))
     engine.close()
