@@ -65,7 +65,8 @@ class Examples:
     def rows(self, means: Floats) -> Floats:
         """What the heads weigh of each, and 1 for the bias."""
         found = [features_of(one, means.astype(np.float32)) for one in self.readings]
-        return np.c_[np.array(found, dtype=np.float64), np.ones(len(found))]
+        rows: Floats = np.c_[np.array(found, dtype=np.float64), np.ones(len(found))]
+        return rows
 
 
 def examples_of(sentences: Sequence[Labelled], readings: Sequence[Reading]) -> Examples:
@@ -129,7 +130,8 @@ def judged_scores(examples: Examples) -> Floats:
     scores = np.zeros((len(examples.kind), len(SENTENCE_KINDS)))
     for number in range(FOLDS):
         out = examples.fold == number
-        rows = examples.rows(means_of([examples.readings[at] for at in np.flatnonzero(~out)]))
+        taught = [one for one, away in zip(examples.readings, out, strict=True) if not away]
+        rows = examples.rows(means_of(taught))
         weights = fit(rows[~out], examples.kind[~out], examples.share[~out])
         scores[out] = rows[out] @ weights
     return scores
@@ -180,8 +182,8 @@ def measured_of(examples: Examples, scores: Floats) -> dict[str, dict[str, float
             if one.language == language
         ]
         rows = kind_scores(pairs)
-        found[language] = {row.kind: round(row.f1, DECIMALS) for row in rows}
-        found[language]["macro"] = round(macro_of(rows), DECIMALS)
+        by_kind: dict[str, float] = {row.kind: round(row.f1, DECIMALS) for row in rows}
+        found[language] = by_kind | {"macro": round(macro_of(rows), DECIMALS)}
     return found
 
 

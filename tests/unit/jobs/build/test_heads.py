@@ -7,6 +7,7 @@ import pytest
 
 from jobs.build.heads import (
     FOLDS,
+    RIDGE,
     digests,
     examples_of,
     fit,
@@ -64,7 +65,7 @@ class TestFitting:
         weights = fit(rows, kind, np.ones(60))
         missed = shares_of(rows @ weights) - np.eye(len(SENTENCE_KINDS))[kind]
         slope = rows.T @ missed
-        slope[:-1] += 0.06 * weights[:-1]
+        slope[:-1] += RIDGE * weights[:-1]
         assert np.abs(slope).max() < 0.01
 
     def test_scores_that_are_too_sure_are_softened(self) -> None:
