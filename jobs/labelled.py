@@ -9,6 +9,7 @@ import numpy as np
 
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import EmbeddingSettings, EncoderSettings
+from rayapp.core.vectors import Vector
 from rayapp.inference.backends.encoder_model import EncoderModel
 from rayapp.inference.backends.static_model import find_model, load_static_model
 from rayapp.inference.embedding import prepare
@@ -106,10 +107,17 @@ class SentenceReader:
         self._encoder = EncoderModel()
         self._static = load_static_model(find_model(static_model))
         self.encoder, self.static_model = self._encoder.name, self._static.name
+        self.dims = self._encoder.dims // 2
         self._settings = EmbeddingSettings(
-            query_prefix=self._encoder.prefixes[READ_AS],
+            query_prefix=self._encoder.prefixes["query"],
+            passage_prefix=self._encoder.prefixes["passage"],
             max_text_chars=EncoderSettings().max_text_chars,
         )
+
+    def passages(self, texts: Sequence[str]) -> Vector:
+        """`[texts, dims]` of texts that are kept, for search."""
+        joint = self._encoder.read([prepare(text, "passage", self._settings) for text in texts])
+        return joint[:, : self.dims]
 
     def read(self, texts: Sequence[str]) -> list[Reading]:
         """In the order of the texts."""

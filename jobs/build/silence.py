@@ -1,6 +1,6 @@
 """Learns when a user's memory knows nothing of a question. The same data give the same weights.
 
-    python -m jobs.build.silence --data DIR [--out FILE] [--model NAME]
+    python -m jobs.build.silence --data DIR [--out FOLDER] [--model NAME]
 
 DIR holds `heq`. The examples are questions that are asked of a store: its own, whose evidence is
 among what a context would show; those of other stores; and messages of every day
@@ -10,6 +10,7 @@ memories: learned on whole stores alone, a fifth of the questions of small ones 
 
 A logistic model weighs the signals of `search/rules/knowledge.py`; each kind of store, size and
 question counts alike. The cut is taken from predictions of models that saw nothing of the store.
+Two models are learned of the same examples: without the encoder's signals, and with them.
 """
 
 import random
@@ -25,19 +26,28 @@ import yaml
 from jobs.build.reranker import embedding_of
 from jobs.build.reranker_examples import CHATS, TEXTS, read_chat, read_corpus
 from jobs.ending import command_parser
+from jobs.labelled import SentenceReader
 from jobs.suites.heq import load_heq
 from jobs.suites.lab import Embed, item_of
 from jobs.suites.suite import Corpus, OneT, Question, spread
 from rayapp.container import bootstrap
 from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.inference.backends.static_model import find_model, load_static_model
+from rayapp.inference.sentence_heads import Reading, load_heads
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.confidence import file_name
 from rayapp.search.rules.fusion import DenseRetriever, speaks
-from rayapp.search.rules.knowledge import SIGNALS, KnowledgeModel, is_crossed, signals_of
+from rayapp.search.rules.knowledge import (
+    ENCODED_SIGNALS,
+    SIGNALS,
+    KnowledgeModel,
+    is_crossed,
+    signals_of,
+)
 from rayapp.search.rules.query import plan_query
 from rayapp.search.rules.ranking import rank
+from rayapp.search.rules.view import Question as Sought
 from rayapp.search.rules.view import Row, UserView
 from rayapp.storage.files import load_forms
 from rayapp.text.passages import passages_of
@@ -85,6 +95,15 @@ class Bench:
         self._embed: Embed = embedding_of(static)
         self._langs, self.dims = frozenset(static.langs), static.dims
         self._forms = load_forms(FOLDER)
+        self._reader = SentenceReader(model)
+        self.encoder, self.encoder_dims = self._reader.encoder, self._reader.dims
+        self._heads = load_heads(self.encoder)
+        self._read: dict[str, Reading] = {}
+
+    def _reading(self, text: str) -> Reading:
+        if text not in self._read:
+            (self._read[text],) = self._reader.read([text])
+        return self._read[text]
 
     def rows(self, corpus: Corpus) -> list[Row]:
         """The memories of a store, as the view of a user holds them."""
@@ -93,7 +112,7 @@ class Bench:
             texts = [one.of(document.text) for one in passages_of(document.text)]
             sparse = [self._texts.analyser.document(text) for text in texts]
             item = item_of(corpus.name, document, Tier.HISTORY, place)
-            rows.append(Row(item, self._embed(texts), sparse))
+            rows.append(Row(item, self._embed(texts), sparse, self._reader.passages(texts)))
         return rows
 
     def ask(self, view: UserView, text: str, gold: Sequence[str]) -> tuple[dict[str, float], float]:
@@ -107,9 +126,9 @@ class Bench:
         )
         own, weight = self._texts.analyser.query(text), self._recipe.expansion_weight
         query = self._texts.analyser.query(text, plan.expansions, expansion_weight=weight)
-        found = view.candidates(
-            self._embed([text])[0], query, ItemFilter(), {Tier.HISTORY: DEPTH}, own=own.indices
-        )
+        reading = self._reading(text)
+        sought = Sought(query, self._embed([text])[0], reading.vectors.search)
+        found = view.candidates(sought, ItemFilter(), {Tier.HISTORY: DEPTH}, own=own.indices)
         retriever = DenseRetriever(used=speaks(plan.text, found), langs=self._langs)
         ranked = rank(
             found,
@@ -120,8 +139,9 @@ class Bench:
         )
         shown = {one.item.memory_id for one in ranked[:HITS]}
         assert found.reach is not None
+        reach = found.reach._replace(kinds=self._heads.probabilities(reading))
         crossed = is_crossed(plan.language, ranked)
-        signals = signals_of(found.reach, self._forms.read(text), crosses=crossed)
+        signals = signals_of(reach, self._forms.read(text), crosses=crossed)
         return signals, len(shown & set(gold)) / len(gold) if gold else 0.0
 
 
@@ -179,7 +199,7 @@ def examples_of(stores: Mapping[str, tuple[str, Corpus]], bench: Bench) -> Itera
         foreign = foreign_of(stores, name, chance)
         daily = everyday()
         for size, places, asked in plans_of(corpus, own, chance):
-            view = UserView([rows[at] for at in places], bench.dims)
+            view = UserView([rows[at] for at in places], bench.dims, bench.encoder_dims)
             small = size != "whole"
             for one in asked:
                 signals, shown = bench.ask(view, one.text, one.gold)
@@ -228,10 +248,10 @@ def plans_of(
             yield str(size), sorted(chosen), asked
 
 
-def fit(examples: Sequence[Example]) -> tuple[dict[str, float], float]:
+def fit(examples: Sequence[Example], names: Sequence[str]) -> tuple[dict[str, float], float]:
     """Weights and bias; each kind of store, size and question counts alike."""
     used = [one for one in examples if not one.held_out]
-    raw = _matrix(used)
+    raw = _matrix(used, names)
     mean, spread_of = raw.mean(axis=0), raw.std(axis=0) + 1e-9
     rows = np.c_[(raw - mean) / spread_of, np.ones(len(raw))]
     known = np.array([float(one.source == "own") for one in used])
@@ -248,33 +268,32 @@ def fit(examples: Sequence[Example]) -> tuple[dict[str, float], float]:
         weights += np.linalg.solve(curve, slope)
     plain = weights[:-1] / spread_of
     bias = float(weights[-1] - plain @ mean)
-    return dict(zip(SIGNALS, map(float, plain), strict=True)), bias
+    return dict(zip(names, map(float, plain), strict=True)), bias
 
 
-def _matrix(examples: Sequence[Example]) -> Floats:
-    return np.array([[one.signals[name] for name in SIGNALS] for one in examples])
+def _matrix(examples: Sequence[Example], names: Sequence[str]) -> Floats:
+    return np.array([[one.signals[name] for name in names] for one in examples])
 
 
-def held_out(examples: Sequence[Example]) -> Floats:
+def held_out(examples: Sequence[Example], names: Sequence[str]) -> Floats:
     """Probability of each by a model that saw nothing of its store."""
     stores = {name: at % FOLDS for at, name in enumerate(dict.fromkeys(e.store for e in examples))}
     fold = np.array([stores[one.store] for one in examples])
-    raw, found = _matrix(examples), np.zeros(len(examples))
+    raw, found = _matrix(examples, names), np.zeros(len(examples))
     for number in range(FOLDS):
         out = fold == number
         if out.any():
-            weights, bias = fit(
-                [one for one, is_out in zip(examples, out, strict=True) if not is_out]
-            )
-            z = raw[out] @ np.array([weights[name] for name in SIGNALS]) + bias
+            taught = [one for one, is_out in zip(examples, out, strict=True) if not is_out]
+            weights, bias = fit(taught, names)
+            z = raw[out] @ np.array([weights[name] for name in names]) + bias
             found[out] = 1.0 / (1.0 + np.exp(-z))
     return found
 
 
-def learn(examples: Sequence[Example]) -> KnowledgeModel:
+def learn(examples: Sequence[Example], names: Sequence[str]) -> KnowledgeModel:
     """The model over all examples; its cuts and measures come from held-out predictions."""
-    weights, bias = fit(examples)
-    held = held_out(examples)
+    weights, bias = fit(examples, names)
+    held = held_out(examples, names)
     other = np.sort(held[[one.source != "own" for one in examples]])
     least = cut_of(examples, held)
     measured = {}
@@ -336,14 +355,18 @@ def measured_of(
 def main() -> None:
     parser = command_parser("jobs.build.silence", __doc__, out=False)
     parser.add_argument("--data", type=Path, required=True, help="folder with heq")
-    parser.add_argument("--out", type=Path, help="default: the file that the service reads")
+    parser.add_argument("--out", type=Path, help="default: the folder that the service reads")
     parser.add_argument("--model", default=MODEL, help="static model of the vectors")
     arguments = parser.parse_args()
-    model = learn(list(examples_of(stores_of(arguments.data), Bench(arguments.model))))
-    text = yaml.safe_dump(model.model_dump(), sort_keys=False, allow_unicode=True)
-    head = f"# Written by `python -m jobs.build.silence` for {arguments.model!r}; do not edit it.\n"
-    out = arguments.out or FOLDER / file_name(arguments.model)
-    out.write_text(head + text, encoding="utf-8")
+    bench = Bench(arguments.model)
+    examples = list(examples_of(stores_of(arguments.data), bench))
+    both = f"{arguments.model} {bench.encoder}"
+    for name, signals in ((arguments.model, SIGNALS), (both, ENCODED_SIGNALS)):
+        found = learn(examples, signals)
+        text = yaml.safe_dump(found.model_dump(), sort_keys=False, allow_unicode=True)
+        head = f"# Written by `python -m jobs.build.silence` for {name!r}; do not edit it.\n"
+        target = (arguments.out or FOLDER) / file_name(name)
+        target.write_text(head + text, encoding="utf-8")
 
 
 if __name__ == "__main__":

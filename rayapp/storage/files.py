@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,14 @@ from rayapp.assistant.prompt.rules import ModelWindow
 from rayapp.assistant.tools.rules.table import ANY_OTHER, ToolRow
 from rayapp.core.errors import ConfigError, InvalidInput
 from rayapp.search.rules.confidence import Calibration, file_name, parse_calibration
-from rayapp.search.rules.knowledge import Forms, KnowledgeRule, parse_knowledge
+from rayapp.search.rules.knowledge import (
+    ENCODED_SIGNALS,
+    SIGNALS,
+    Forms,
+    KnowledgeModel,
+    KnowledgeRule,
+    parse_knowledge,
+)
 from rayapp.search.rules.latest_words import LatestTable, LatestWords, latest_words
 from rayapp.search.rules.recipes import Recipe, parse_recipe, parsed
 from rayapp.text.expansions import Expansions
@@ -156,13 +164,23 @@ def load_calibration(folder: Path, model: str) -> Calibration | None:
     return parse_calibration(path.stem, _tree(path, "Calibration"))
 
 
-def load_knowledge(folder: Path, model: str) -> KnowledgeRule | None:
-    """When an embedder knows nothing; None when nobody learned it. ConfigError: the weights or the
-    table of forms cannot be used."""
+def load_knowledge(folder: Path, model: str, encoder: str | None = None) -> KnowledgeRule | None:
+    """When an embedder knows nothing, alone and with an encoder; None when nobody learned it.
+
+    ConfigError: the weights or the table of forms cannot be used.
+    """
+    alone = _knowledge(folder, model, SIGNALS)
+    if alone is None:
+        return None
+    encoded = _knowledge(folder, f"{model} {encoder}", ENCODED_SIGNALS) if encoder else None
+    return KnowledgeRule(alone, load_forms(folder), encoded)
+
+
+def _knowledge(folder: Path, model: str, signals: Sequence[str]) -> KnowledgeModel | None:
     path = folder / file_name(model)
     if not path.is_file():
         return None
-    return parse_knowledge(path.stem, _tree(path, "Knowledge"), load_forms(folder))
+    return parse_knowledge(path.stem, _tree(path, "Knowledge"), signals)
 
 
 def load_forms(folder: Path) -> Forms:

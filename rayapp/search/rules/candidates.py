@@ -72,7 +72,8 @@ class Reach(NamedTuple):
     memories: how many there are. nearest: cosine of the nearest one. covered: BM25 of the best one.
     mass: what the question's own words weigh, each by how rare it is there; unknown: of those in
     none. holders: how many memories hold each of them. encoder_nearest: as `nearest`, by the
-    encoder; encoder_gap: how much nearer it is than the tenth. None: it took no part.
+    encoder; encoder_gap: how much nearer it is than the tenth. None: it took no part. kinds: what
+    kind of sentence the question is, by the heads over the encoder, shares of one.
     """
 
     memories: int
@@ -83,6 +84,7 @@ class Reach(NamedTuple):
     holders: Mapping[int, int]
     encoder_nearest: float | None = None
     encoder_gap: float | None = None
+    kinds: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

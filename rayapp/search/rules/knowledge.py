@@ -3,8 +3,10 @@
 A search gives its best hits, however little they have to do with the question, and the best of
 nothing is noise. This asks one thing of the whole store before anything of it is put before a
 model: how near the nearest memory is, how much of what the question's words weigh the best one
-holds, how much of it no memory holds, and what kind of message it is. The weights are learned
-(`jobs/build/silence.py`) for one embedding model; without them nothing is ever silenced.
+holds, how much of it no memory holds, and what kind of message it is. Where the encoder took part,
+it says how near the nearest memory is in meaning, and its heads what kind of message it is. The
+weights are learned (`jobs/build/silence.py`) for one embedding model, and for it with one encoder;
+without them nothing is ever silenced.
 """
 
 from __future__ import annotations
@@ -34,6 +36,13 @@ from rayapp.text.tokens import Token, token_terms, tokens
 SIGNALS = (
     *("nearest", "covered", "unknown", "size", "words", "known_words", "known_names"),
     *("unknown_names", "small_talk", "order", "crosses", "crosses_nearest"),
+)
+# What the encoder adds, and of which kinds of sentences its heads are heard.
+KINDS = ("small_talk", "general", "past", "documents")
+ENCODED_SIGNALS = (
+    *SIGNALS,
+    *("encoder_nearest", "encoder_gap", "encoder_crosses"),
+    *(f"kind_{kind}" for kind in KINDS),
 )
 # Places of the readings of a word among the terms.
 Slots = tuple[int, ...]
@@ -123,7 +132,7 @@ class Form:
 
 
 class KnowledgeModel(SettingsSection):
-    """A logistic model over `SIGNALS`, for one embedding model; written by `jobs.build.silence`."""
+    """A logistic model over signals, for one embedding model; written by `jobs.build.silence`."""
 
     weights: dict[str, float]
     bias: float
@@ -135,10 +144,16 @@ class KnowledgeModel(SettingsSection):
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeRule:
-    """The model of an embedder with the table of forms."""
+    """The models of an embedder with the table of forms. `encoded`: for searches that the encoder
+    took part in; None: it is off, or nobody learned with it."""
 
     model: KnowledgeModel
     forms: Forms
+    encoded: KnowledgeModel | None = None
+
+    def model_for(self, reach: Reach) -> KnowledgeModel:
+        read = reach.encoder_nearest is not None and reach.kinds is not None
+        return self.encoded if self.encoded is not None and read else self.model
 
 
 REASONS: Mapping[str, str] = {
@@ -154,26 +169,26 @@ REASONS: Mapping[str, str] = {
 }
 
 
-def parse_knowledge(name: str, tree: Mapping[str, Any], forms: Forms) -> KnowledgeRule:
+def parse_knowledge(
+    name: str, tree: Mapping[str, Any], signals: Sequence[str] = SIGNALS
+) -> KnowledgeModel:
     """ConfigError: a number is missing, or a weight is of a signal that there is not."""
     model = parsed(KnowledgeModel, f"Knowledge {name}", tree)
-    wrong = sorted(model.weights.keys() ^ set(SIGNALS))
+    wrong = sorted(model.weights.keys() ^ set(signals))
     if wrong:
         raise ConfigError(
             f"Knowledge {name}: weights: {', '.join(wrong)} missing or unknown: make it again with "
             "`python -m jobs.build.silence`."
         )
-    return KnowledgeRule(model, forms)
+    return model
 
 
 def signals_of(reach: Reach, form: Form, *, crosses: bool) -> dict[str, float]:
-    """What the model weighs, and what the encoder says where it took part, which no weights were
-    learned for yet. `crosses`: the memories are in another language than the question."""
+    """What the models weigh. `crosses`: the memories are in another language than the question."""
     mass = max(reach.mass, 1e-9)
     known = sum(_is_held(word, reach) for word in form.words)
     names = sum(_is_held(name, reach) for name in form.names)
-    read = {"encoder_nearest": reach.encoder_nearest, "encoder_gap": reach.encoder_gap}
-    return {name: value for name, value in read.items() if value is not None} | {
+    return _encoded_signals(reach, crosses=crosses) | {
         "nearest": reach.nearest,
         "covered": reach.covered / mass,
         "unknown": reach.unknown / mass,
@@ -186,6 +201,17 @@ def signals_of(reach: Reach, form: Form, *, crosses: bool) -> dict[str, float]:
         "order": float(form.order),
         "crosses": float(crosses),
         "crosses_nearest": reach.nearest * crosses,
+    }
+
+
+def _encoded_signals(reach: Reach, *, crosses: bool) -> dict[str, float]:
+    if reach.encoder_nearest is None or reach.kinds is None:
+        return {}
+    return {
+        "encoder_nearest": reach.encoder_nearest,
+        "encoder_gap": reach.encoder_gap or 0.0,
+        "encoder_crosses": reach.encoder_nearest * crosses,
+        **{f"kind_{kind}": reach.kinds[kind] for kind in KINDS},
     }
 
 
@@ -209,7 +235,7 @@ def knowledge_of(
     form = rule.forms.read(query.query)
     least = query.floor.knowledge if query.floor is not None else None
     crossed = is_crossed(plan.language, ranked)
-    found = assess_knowledge(reach, form, rule.model, least, crosses=crossed)
+    found = assess_knowledge(reach, form, rule.model_for(reach), least, crosses=crossed)
     if found.known != "no":
         return found
     reason = "narrowed" if _narrowed(query, plan) else "held" if _held(ranked) else ""
@@ -241,7 +267,7 @@ def assess_knowledge(
     """`least`: what the probability must be at least, where it is not the model's."""
     least = model.least if least is None else least
     signals = signals_of(reach, form, crosses=crosses)
-    z = model.bias + sum(model.weights[name] * value for name, value in signals.items())
+    z = model.bias + sum(weight * signals[name] for name, weight in model.weights.items())
     probability = 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, z))))
     known: Known = "unsure"
     if form.of_memory:
