@@ -241,7 +241,7 @@ def assess_knowledge(
     """`least`: what the probability must be at least, where it is not the model's."""
     least = model.least if least is None else least
     signals = signals_of(reach, form, crosses=crosses)
-    z = model.bias + sum(model.weights[name] * value for name, value in signals.items())
+    z = model.bias + sum(weight * signals[name] for name, weight in model.weights.items())
     probability = 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, z))))
     known: Known = "unsure"
     if form.of_memory:
