@@ -39,6 +39,7 @@ async def container_on(
 ) -> Container:
     """With the schema in the MongoDB of the settings and the index open."""
     stores = bootstrap.Stores(settings)
+    encoder = bootstrap.text_encoder(settings, metrics)
     await stores.items.ensure_schema()
     container = Container(
         bootstrap.runtime_of(settings, metrics),
@@ -46,6 +47,7 @@ async def container_on(
         index=PassageIndex(QdrantEdgeIndex(InProcessTransport(engine), settings.qdrant)),
         embedder=await opened(embedder),
         launcher=FakeLauncher(),
+        encoder=None if encoder is None else await opened(encoder),
     )
     await container.index.open(container.schema)
     return container

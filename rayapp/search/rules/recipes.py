@@ -29,12 +29,12 @@ class EncoderWeights(SettingsSection):
     """Share of the encoder in the fusion, by scripts of query and item; words and the dense
     retriever share the rest as without it. A memory without the encoder's vector has none."""
 
-    hebrew: Share = setting(0.0, "Hebrew query, Hebrew item.")
-    english: Share = setting(0.0, "English query, English item.")
-    mixed: Share = setting(0.0, "One of them holds both scripts.")
-    cross: Share = setting(0.0, "Different scripts.")
-    # Its cosines lie close together: those of unrelated texts about here.
-    unrelated: float = setting(0.7, "Cosine that says nothing.", ge=0, lt=1)
+    hebrew: Share = setting(0.3, "Hebrew query, Hebrew item.")
+    english: Share = setting(0.15, "English query, English item.")
+    mixed: Share = setting(0.3, "One of them holds both scripts.")
+    cross: Share = setting(0.3, "Different scripts.")
+    # Its cosines lie close together: those of unrelated texts about here (decision 0095).
+    unrelated: float = setting(0.8, "Cosine that says nothing.", ge=0, lt=1)
 
     @property
     def off(self) -> bool:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from rayapp.search.rules.candidates import Candidate, Candidates
 from rayapp.search.rules.fusion import DenseRetriever, Fused, fuse
 from rayapp.search.rules.ranking import rank
-from rayapp.search.rules.recipes import EncoderWeights, Recipe, find_recipe
+from rayapp.search.rules.recipes import NO_ENCODER, EncoderWeights, Recipe, find_recipe
 from tests.support.builders import an_item
 
 SHARE, UNRELATED = 0.25, 0.8
 WEIGHTS = EncoderWeights(hebrew=SHARE, english=SHARE, mixed=SHARE, cross=SHARE, unrelated=UNRELATED)
 RECIPE = Recipe(name="r", encoder=WEIGHTS)
-OFF = Recipe(name="r", encoder=EncoderWeights())
+OFF = Recipe(name="r", encoder=NO_ENCODER)
 
 
 def candidate(number: int, **said: object) -> Candidate:
