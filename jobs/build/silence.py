@@ -139,7 +139,7 @@ class Bench:
         )
         shown = {one.item.memory_id for one in ranked[:HITS]}
         assert found.reach is not None
-        reach = found.reach._replace(kinds=self._heads.probabilities(reading))
+        reach = found.reach._replace(kinds=dict(self._heads.probabilities(reading).items()))
         crossed = is_crossed(plan.language, ranked)
         signals = signals_of(reach, self._forms.read(text), crosses=crossed)
         return signals, len(shown & set(gold)) / len(gold) if gold else 0.0

@@ -240,11 +240,11 @@ class _Asker:
         return Answered.of(reply, ranked=self.known.of_memories(reply.ids), **asked)
 
 
-async def reply_or_code(search: Awaitable[SearchReply], options: RunOptions) -> SearchReply | str:
+async def reply_or_code(asked: Awaitable[OneT], options: RunOptions) -> OneT | str:
     """The answer, or the code of an error that is about this question alone. A named recipe that
     the server refuses, and a caller that it does, fail every question alike."""
     try:
-        return await search
+        return await asked
     except RayappError as error:
         if error.retryable or options.recipe is not None or error.code in CALLERS_FAULT:
             raise

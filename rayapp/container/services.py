@@ -81,6 +81,7 @@ from rayapp.inference.backends.chat_model import ChatEndpoint, HttpChatModel
 from rayapp.inference.chat.service import ModelCalls
 from rayapp.inference.ports import Embedder, Encoder, Opened, Reranker
 from rayapp.inference.prompts.loader import load_prompts
+from rayapp.inference.sentence_heads import SentenceHeads, load_heads
 from rayapp.learning.dedup import DedupService
 from rayapp.learning.insights import InsightsService
 from rayapp.learning.leader import MaintenanceService
@@ -129,9 +130,16 @@ def calibration_of(model: str) -> Calibration | None:
 
 
 @lru_cache
-def knowledge_rule_of(model: str) -> KnowledgeRule | None:
+def knowledge_rule_of(model: str, encoder: str) -> KnowledgeRule | None:
     """The same."""
-    return load_knowledge(CONFIG_DIR / "knowledge", model)
+    return load_knowledge(CONFIG_DIR / "knowledge", model, encoder)
+
+
+@lru_cache(maxsize=1)
+def heads_of(encoder: str, model: str) -> SentenceHeads | None:
+    """Those over an encoder; None where they were learned beside another embedder."""
+    heads = load_heads(encoder)
+    return heads if heads.static_model == model else None
 
 
 @lru_cache(maxsize=1)
@@ -312,6 +320,7 @@ class Container:
             views=self.views,
             runtime=self.runtime,
             encoder=self.encoder,
+            heads=heads_of(self.schema.encoder, self.schema.model) if self.schema.encoder else None,
         )
         return SearchService(
             retrievers,
@@ -321,7 +330,7 @@ class Container:
             priors=PriorsService(self.stores.graphs, self.texts, runtime=self.runtime),
             on_empty=self.deferred.check_missing,
             runtime=self.runtime,
-            knowledge=knowledge_rule_of(self.schema.model),
+            knowledge=knowledge_rule_of(self.schema.model, self.schema.encoder),
         )
 
     @cached_property

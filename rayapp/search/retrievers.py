@@ -18,6 +18,7 @@ from rayapp.index.records import ScoredPoint, SubQuery
 from rayapp.index.rules.points import vector_hash_of
 from rayapp.index.write_barrier import IndexMonitor
 from rayapp.inference.ports import Embedder, Encoder, TextVectors
+from rayapp.inference.sentence_heads import Reading, SentenceHeads
 from rayapp.memory.item import MemoryItem, Status, SyncState
 from rayapp.memory.ports import MemoryStore, Page
 from rayapp.memory.requests import ItemQuery
@@ -40,6 +41,7 @@ from rayapp.search.rules.view import Question, UserView
 from rayapp.search.tracing import Trace
 from rayapp.text.analyser import Analyser
 from rayapp.text.expansions import Expansion
+from rayapp.text.language import detect_language
 from rayapp.text.passages import passage_at, passages_of
 
 # Recent items and text matches that the "index down" rung shows at most.
@@ -73,10 +75,11 @@ class Lists(NamedTuple):
 
 
 class QuestionVectors(NamedTuple):
-    """None: without this retriever."""
+    """None: without this retriever. `kinds`: what kind of sentence the question is."""
 
     dense: Vector | None
     encoder: Vector | None
+    kinds: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,7 @@ class Retrievers:
     views: ResidentViews
     runtime: Runtime
     encoder: Encoder | None = None
+    heads: SentenceHeads | None = None
 
     def __post_init__(self) -> None:
         self._documents = lru_cache(maxsize=PENDING_KEPT)(self._document_sides)
@@ -157,12 +161,19 @@ class Retrievers:
         depths = tier_depths(priors, request.tiers, request.depth, request.recipe)
         solved = kept(view.items(solution_points(priors)), request.where)
         candidates = view.candidates(
-            Question(self._question(request), _normalised(vectors.dense), vectors.encoder),
+            Question(
+                self._question(request),
+                None if vectors.dense is None else _normalised(vectors.dense),
+                vectors.encoder,
+            ),
             request.where,
             depths,
             wanted=solutions_among(solved, priors),
             own=self._own(request),
         )
+        if candidates.reach is not None:
+            reach = candidates.reach._replace(kinds=vectors.kinds)
+            candidates = replace(candidates, reach=reach)
         return Gathered(candidates, vectors.dense is not None, priors, depths)
 
     async def _from_index(
@@ -202,20 +213,31 @@ class Retrievers:
             return QuestionVectors(await self._embed(request.text, deadline, trace), None)
         reading = asyncio.ensure_future(self._read(self.encoder, request.text, deadline, trace))
         try:
-            dense = await self._embed(request.text, deadline, trace)
-            return QuestionVectors(dense, await reading)
+            dense, read = await self._embed(request.text, deadline, trace), await reading
+            if read is None:
+                return QuestionVectors(dense, None)
+            return QuestionVectors(dense, read.search, self._kinds(request.text, read, dense))
         finally:
             reading.cancel()
 
+    def _kinds(
+        self, text: str, read: TextVectors, dense: Vector | None
+    ) -> Mapping[str, float] | None:
+        """What kind of sentence it is; None: there are no heads, or no vector of its words."""
+        if self.heads is None or dense is None:
+            return None
+        reading = Reading(detect_language(text), read, _normalised(dense))
+        return dict(self.heads.probabilities(reading).items())
+
     async def _read(
         self, encoder: Encoder, text: str, deadline: Deadline, trace: Trace
-    ) -> Vector | None:
+    ) -> TextVectors | None:
         """Without it a search is what it is where the encoder is off."""
         read: list[TextVectors] = []
         async with trace.stage("encoder", degrades="encoder"):
             left = deadline.limit(self.runtime.settings.embedding.query_timeout_s / EMBED_SHARE)
             read = await encoder.read([text], "query", timeout_s=left * EMBED_SHARE)
-        return read[0].search if read else None
+        return read[0] if read else None
 
     async def _embed(self, text: str, deadline: Deadline, trace: Trace) -> Vector | None:
         vectors: list[Vector] = []
@@ -446,9 +468,9 @@ class Retrievers:
         }
 
 
-def _normalised(vector: Vector | None) -> Vector | None:
+def _normalised(vector: Vector) -> Vector:
     """As the engine has it, whose scores are cosines."""
-    return None if vector is None else vector / max(float(np.linalg.norm(vector)), 1e-12)
+    return vector / max(float(np.linalg.norm(vector)), 1e-12)
 
 
 def _nothing(lists: Lists) -> bool:

@@ -164,7 +164,7 @@ def load_calibration(folder: Path, model: str) -> Calibration | None:
     return parse_calibration(path.stem, _tree(path, "Calibration"))
 
 
-def load_knowledge(folder: Path, model: str, encoder: str | None = None) -> KnowledgeRule | None:
+def load_knowledge(folder: Path, model: str, encoder: str = "") -> KnowledgeRule | None:
     """When an embedder knows nothing, alone and with an encoder; None when nobody learned it.
 
     ConfigError: the weights or the table of forms cannot be used.

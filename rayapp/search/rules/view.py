@@ -406,6 +406,7 @@ class UserView:
                 words.rows[rows], (words.values * weights[words.word])[rows], len(part.owner)
             )
             covered = max(covered, float(part.of_item(scores)[fit].max(initial=0.0)))
+        read, gap = _encoder_reach(lists.encoder)
         return Reach(
             memories=sum(int(np.count_nonzero(fit)) for fit in fits),
             nearest=float(lists.dense.scores.max(initial=0.0)),
@@ -413,7 +414,8 @@ class UserView:
             mass=float(weights[mine].sum()),
             unknown=float(weights[mine & (counts == 0)].sum()),
             holders=dict(zip(slots[mine].tolist(), counts[mine].tolist(), strict=True)),
-            **_encoder_reach(lists.encoder),
+            encoder_nearest=read,
+            encoder_gap=gap,
         )
 
     def _best(
@@ -494,12 +496,12 @@ def _share_without(encoded: Sequence[Bools], embedded: Sequence[Bools]) -> float
     return 1.0 - read / total if total else 0.0
 
 
-def _encoder_reach(hits: Hits) -> dict[str, float]:
-    """Of hits that are best first."""
+def _encoder_reach(hits: Hits) -> tuple[float | None, float | None]:
+    """How near the nearest is and how much nearer than the tenth, of hits that are best first."""
     if not len(hits.scores):
-        return {}
+        return None, None
     best, tenth = hits.scores[0], hits.scores[:TENTH][-1]
-    return {"encoder_nearest": float(best), "encoder_gap": float(best - tenth)}
+    return float(best), float(best - tenth)
 
 
 def _highest(scores: Scores, at: Ints, depth: int) -> Ints:

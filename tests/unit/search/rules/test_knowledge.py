@@ -8,11 +8,14 @@ from rayapp.core.errors import ConfigError
 from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.search.rules.candidates import Reach
 from rayapp.search.rules.knowledge import (
+    ENCODED_SIGNALS,
+    KINDS,
     REASONS,
     SIGNALS,
     Form,
     Forms,
     KnowledgeModel,
+    KnowledgeRule,
     assess_knowledge,
     parse_knowledge,
     signals_of,
@@ -134,6 +137,26 @@ def test_an_embedder_without_weights_is_never_silent() -> None:
     assert load_knowledge(CONFIG_DIR / "knowledge", "another-model") is None
 
 
-def test_weights_of_other_signals_are_refused(forms: Forms) -> None:
+def test_weights_of_other_signals_are_refused() -> None:
     with pytest.raises(ConfigError, match="nearest"):
-        parse_knowledge("x", {"weights": {"covered": 1.0}, "bias": 0.0}, forms)
+        parse_knowledge("x", {"weights": {"covered": 1.0}, "bias": 0.0})
+
+
+READ = FAR._replace(
+    encoder_nearest=0.7, encoder_gap=0.02, kinds=dict.fromkeys(KINDS, 0.1) | {"goal": 0.6}
+)
+
+
+def test_what_the_encoder_says_is_a_signal_where_it_took_part() -> None:
+    assert set(signals_of(FAR, WORDS, crosses=False)) == set(SIGNALS)
+    assert set(signals_of(READ, WORDS, crosses=False)) == set(ENCODED_SIGNALS)
+    # Without its heads it is not heard.
+    assert set(signals_of(READ._replace(kinds=None), WORDS, crosses=False)) == set(SIGNALS)
+
+
+def test_the_model_is_that_of_what_took_part(forms: Forms) -> None:
+    encoded = KnowledgeModel(weights=dict.fromkeys(ENCODED_SIGNALS, 0.0), bias=0.0)
+    both = KnowledgeRule(MODEL, forms, encoded)
+    assert both.model_for(READ) is encoded
+    assert both.model_for(FAR) is MODEL
+    assert KnowledgeRule(MODEL, forms).model_for(READ) is MODEL
