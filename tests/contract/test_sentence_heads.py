@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jobs import language_report
 from jobs.labelled import LANGUAGE, SentenceReader, kind_scores, macro_of, read_labelled
 from rayapp.inference.sentence_heads import SentenceHeads, SentenceKind, load_heads
 
@@ -101,3 +102,11 @@ class TestReport:
         assert found.returncode == 2
         assert found.stdout == ""
         assert found.stderr == "mine.tsv, line 2: write kind, one tab, text.\n"
+
+
+def test_without_the_extra_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert language_report.main([]) == 2
+    assert capsys.readouterr().err == "Install rayapp[encoder]: onnxruntime runs the encoder.\n"
