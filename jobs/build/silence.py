@@ -65,8 +65,9 @@ FOLDS = 6
 RIDGE = 3.0
 STEPS = 30
 DECIMALS = 4
-# Own questions whose evidence a context shows that may be lost, and the others that `yes` may take.
-LOST, SURE, CUT_BY = 0.02, 0.05, "heq"
+# Share of the evidence of each kind of store that a cut may lose: our own texts are written to be
+# asked in other words than theirs. Of the other questions, those that `yes` may take.
+MAY_LOSE, SURE = {"own": 0.05, "heq": 0.02}, 0.05
 DEPTH = 60
 HITS = 10  # among which evidence counts as found
 Floats = npt.NDArray[np.float64]
@@ -314,20 +315,21 @@ def learn(examples: Sequence[Example], names: Sequence[str]) -> KnowledgeModel:
 
 
 def cut_of(examples: Sequence[Example], held: Floats) -> float:
-    """The probability below which `LOST` of the evidence of `CUT_BY` lies.
+    """The highest probability below which no kind of store has more of its evidence than it
+    `MAY_LOSE`; questions in another language than the store's are not decided by a cut alone."""
+    return min(_cut_of(kind, examples, held) for kind in MAY_LOSE)
 
-    Our own texts are written to be asked in other words and in the other language than theirs: what
-    spares those spares most of what is foreign, too.
-    """
+
+def _cut_of(kind: str, examples: Sequence[Example], held: Floats) -> float:
     rows = [
-        (float(value), one)
+        (float(value), one.shown)
         for value, one in zip(held, examples, strict=True)
-        if one.kind == CUT_BY and one.shown > 0.0
+        if one.kind == kind and one.shown > 0.0 and not one.signals["crosses"]
     ]
-    rows.sort(key=lambda row: row[0])
-    allowed = LOST * sum(one.shown for _, one in rows)
-    for value, one in rows:
-        allowed -= one.shown
+    rows.sort()
+    allowed = MAY_LOSE[kind] * sum(shown for _, shown in rows)
+    for value, shown in rows:
+        allowed -= shown
         if allowed < 0.0:
             return value
     return 0.0

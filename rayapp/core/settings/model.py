@@ -41,9 +41,9 @@ class ContextSettings(SettingsSection):
         le=1,
     )
     min_knowledge: float | None = setting(
-        0.02,
+        None,
         "Probability that memory knows anything of a question below which nothing is shown; null: "
-        "that of the embedder's weights (`configs/knowledge`), far stricter; 0: off.",
+        "that of the weights (`configs/knowledge`); 0: off.",
         ge=0,
         le=1,
     )

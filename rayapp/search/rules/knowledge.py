@@ -54,6 +54,8 @@ FORM_WORDS = 3
 READ_CHARS = 1_000
 # Below so many memories how rare a word is says nothing, and little is lost by telling all.
 FEW_MEMORIES = 10
+# Share of small talk and general questions from which a sentence is held to be one of them.
+GENERAL = 0.8
 # Names that are counted: one more says no more.
 MOST_NAMES = 2
 
@@ -124,11 +126,6 @@ class Form:
     order: bool = False
     of_self: bool = False
     of_memory: bool = False
-
-    @property
-    def is_general(self) -> bool:
-        """Whether such a message seldom asks for what a memory holds."""
-        return self.small_talk or self.order
 
 
 class KnowledgeModel(SettingsSection):
@@ -261,6 +258,13 @@ def _held(ranked: Sequence[Ranked]) -> bool:
     )
 
 
+def _seldom_kept(reach: Reach, form: Form) -> bool:
+    """Whether such a message seldom asks for what a memory holds: by the heads, else by its words."""
+    if reach.kinds is not None:
+        return reach.kinds["small_talk"] + reach.kinds["general"] >= GENERAL
+    return (form.small_talk or form.order) and not form.of_self
+
+
 def assess_knowledge(
     reach: Reach, form: Form, model: KnowledgeModel, least: float | None, *, crosses: bool = False
 ) -> Knowledge:
@@ -274,7 +278,7 @@ def assess_knowledge(
         reason = "of_memory"
     elif reach.memories < FEW_MEMORIES:
         reason = "few_memories"
-    elif probability < least and crosses and (form.of_self or not form.is_general):
+    elif probability < least and crosses and not _seldom_kept(reach, form):
         reason = "other_language"
     elif probability < least:
         known, reason = "no", "far"

@@ -85,7 +85,7 @@ async def test_who_searches_sees_the_hits_and_what_is_known(
 
 @pytest.mark.parametrize(("texts", "idle", "own"), CASES)
 async def test_a_bound_of_0_turns_it_off(texts: tuple[str, ...], idle: str, own: str) -> None:
-    assert ContextSettings().min_knowledge == 0.02
+    assert ContextSettings().min_knowledge is None
     service = await open_store(texts, min_knowledge=0.0, min_relevance=0.0)
     found = await service.services.context.prefetch(READ, ContextRequest(query=idle))
     assert found.block.lines
