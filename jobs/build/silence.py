@@ -38,6 +38,7 @@ from rayapp.search.rules.fusion import DenseRetriever, speaks
 from rayapp.search.rules.knowledge import SIGNALS, KnowledgeModel, is_crossed, signals_of
 from rayapp.search.rules.query import plan_query
 from rayapp.search.rules.ranking import rank
+from rayapp.search.rules.view import Question as Asked
 from rayapp.search.rules.view import Row, UserView
 from rayapp.storage.files import load_forms
 from rayapp.text.passages import passages_of
@@ -107,9 +108,8 @@ class Bench:
         )
         own, weight = self._texts.analyser.query(text), self._recipe.expansion_weight
         query = self._texts.analyser.query(text, plan.expansions, expansion_weight=weight)
-        found = view.candidates(
-            self._embed([text])[0], query, ItemFilter(), {Tier.HISTORY: DEPTH}, own=own.indices
-        )
+        asked = Asked(query, self._embed([text])[0])
+        found = view.candidates(asked, ItemFilter(), {Tier.HISTORY: DEPTH}, own=own.indices)
         retriever = DenseRetriever(used=speaks(plan.text, found), langs=self._langs)
         ranked = rank(
             found,
