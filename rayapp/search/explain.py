@@ -192,6 +192,7 @@ def _parts(summary: ScoreSummary, place: int, prepared: Prepared) -> dict[str, f
         "fused": summary.fused,
         "length_factor": summary.length_factor,
         "dense_similarity": summary.dense_similarity,
+        "encoder_similarity": summary.encoder_similarity,
         "text_similarity": summary.text_similarity,
         "learned": summary.learned_score,
         "evidence": summary.evidence,

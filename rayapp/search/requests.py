@@ -73,7 +73,8 @@ class SearchQuery:
 class ScoreSummary:
     """How one hit got its place. Ranks start at 1; None = the retriever did not return the item.
 
-    dense_similarity: max(0, cosine). text_similarity: BM25 / best BM25 of this query, 0..1.
+    dense_similarity, encoder_similarity: max(0, cosine). text_similarity: BM25 / best BM25 of this
+    query, 0..1.
     fused: after fusion and weights, 0..1. length_factor: what a text of several passages keeps of
     it. ce_score: reranker probability. weights: what was used.
     evidence: what outcomes multiplied the relevance by, 1 = nobody judged it.
@@ -85,12 +86,14 @@ class ScoreSummary:
 
     final_score: float
     dense_similarity: float | None = None
+    encoder_similarity: float | None = None
     text_similarity: float | None = None
     fused: float = 0.0
     length_factor: float = 1.0
     rrf_score: float | None = None
     ce_score: float | None = None
     vector_rank: int | None = None
+    encoder_rank: int | None = None
     text_rank: int | None = None
     pending_rank: int | None = None
     ce_rank: int | None = None

@@ -411,6 +411,7 @@ class SearchService:
                         for name, rank in (
                             ("dense", hit.summary.vector_rank),
                             ("bm25", hit.summary.text_rank),
+                            ("encoder", hit.summary.encoder_rank),
                             ("pending", hit.summary.pending_rank),
                             ("rerank", hit.summary.ce_rank),
                         )

@@ -286,11 +286,12 @@ class CitationView(bases.Answer):
 
 
 class ScoreWeightsView(bases.Answer):
-    """Shares of both retrievers and of the identifiers that the question names, and of relevance
-    and what outcomes taught; the first three sum to 1, and so do the last two."""
+    """Shares of the retrievers and of the identifiers that the question names, and of relevance
+    and what outcomes taught; the first four sum to 1, and so do the last two."""
 
     dense: float
     text: float
+    encoder: float = Field(description="0: it is off, or has not read the memory yet.")
     identifier: float = Field(
         description="Of holding them exactly; 0: none is named, or it tells no hit apart."
     )
@@ -303,12 +304,14 @@ class ScoreSummaryView(bases.Answer):
 
     final_score: float
     dense_similarity: float | None = Field(description="max(0, cosine).")
+    encoder_similarity: float | None = Field(description="The same by the encoder, where it is on.")
     text_similarity: float | None = Field(description="BM25 over the best BM25 of the question.")
     fused: float
     length_factor: float = Field(description="What a text of several passages keeps of it.")
     rrf_score: float | None
     ce_score: float | None = Field(description="Probability of the reranker.")
     vector_rank: int | None
+    encoder_rank: int | None
     text_rank: int | None
     pending_rank: int | None
     ce_rank: int | None

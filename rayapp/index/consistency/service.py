@@ -256,6 +256,7 @@ class SweepWork:
             "still_waiting": waiting,
             "truth_count": truth_count,
             "index_count": index_count,
+            "unencoded": await self.comparison.unencoded(),
             "graph_references": await self._graph_references(),
             "issues": [one for row in partitions for one in row.samples][:MAX_ISSUES],
             "in_quarantine": await self.comparison.kept(MAX_ISSUES),

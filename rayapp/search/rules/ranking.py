@@ -395,7 +395,9 @@ class Ranked:
             quality=self.item.quality.quality_score,
             learned_score=learned_score(self.item),
             dense_similarity=candidate.dense,
+            encoder_similarity=candidate.encoder,
             vector_rank=candidate.dense_rank,
+            encoder_rank=candidate.encoder_rank,
             text_rank=candidate.sparse_rank,
             pending_rank=candidate.pending_rank,
             entity_boost=boosts.entity,
@@ -413,6 +415,7 @@ class Ranked:
             weights={
                 "dense": float(fused.dense_weight[at]),
                 "text": float(fused.text_weight[at]),
+                "encoder": float(fused.encoder_weight[at]),
                 "identifier": fused.identifier_weight,
                 "embedding": weights.embedding,
                 "learned": weights.learned,

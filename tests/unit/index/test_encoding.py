@@ -165,3 +165,15 @@ async def test_it_waits_while_the_alias_moves(service: Harness) -> None:
     assert await service.encoded() == 0
     await service.leases.release(lease)
     assert await service.encoded() > 0
+
+
+async def test_a_sweep_says_how_many_lack_it_and_calls_it_no_drift(service: Harness) -> None:
+    for number in range(3):
+        await service.store(f"note of number {number}")
+    await service.drain()
+    comparison = service.container.comparison
+    assert await comparison.unencoded() == 3
+    report = await service.container.consistency.check(sample=10, repair=False)
+    assert dict(report.found) == {}
+    await service.encoded()
+    assert await comparison.unencoded() == 0
