@@ -259,7 +259,7 @@ def _held(ranked: Sequence[Ranked]) -> bool:
 
 
 def _seldom_kept(reach: Reach, form: Form) -> bool:
-    """Whether such a message seldom asks for what a memory holds: by the heads, else by its words."""
+    """Whether such a message seldom asks for what a memory holds: by the heads, or by its words."""
     if reach.kinds is not None:
         return reach.kinds["small_talk"] + reach.kinds["general"] >= GENERAL
     return (form.small_talk or form.order) and not form.of_self
