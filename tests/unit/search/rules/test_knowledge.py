@@ -137,3 +137,14 @@ def test_an_embedder_without_weights_is_never_silent() -> None:
 def test_weights_of_other_signals_are_refused(forms: Forms) -> None:
     with pytest.raises(ConfigError, match="nearest"):
         parse_knowledge("x", {"weights": {"covered": 1.0}, "bias": 0.0}, forms)
+
+
+def test_the_encoder_adds_its_signals_where_it_took_part() -> None:
+    read = NEAR._replace(encoder_nearest=0.9, encoder_gap=0.05)
+    signals = signals_of(read, WORDS, crosses=False)
+    assert (signals["encoder_nearest"], signals["encoder_gap"]) == (0.9, 0.05)
+    assert not signals_of(NEAR, WORDS, crosses=False).keys() - set(SIGNALS)
+    # No weights were learned for them: the answer is that of the others.
+    found = assess_knowledge(read, WORDS, MODEL, None)
+    assert found.probability == assess_knowledge(NEAR, WORDS, MODEL, None).probability
+    assert found.signals["encoder_gap"] == 0.05
