@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
@@ -31,7 +32,7 @@ from jobs.suites.beam import load_beam, load_beam_exchanges
 from jobs.suites.bm25 import PlainBm25
 from jobs.suites.datagov_set import load_datagov
 from jobs.suites.heq import load_heq
-from jobs.suites.lab import DEPTH, Asked, Embed, Lab
+from jobs.suites.lab import DEPTH, Asked, Embed, Lab, Reading
 from jobs.suites.locomo import load_locomo
 from jobs.suites.outputs import check_files, put_json
 from jobs.suites.parashoot import load_parashoot
@@ -42,7 +43,9 @@ from rayapp.container import bootstrap
 from rayapp.core.settings.load import load_settings
 from rayapp.datagov.rules.items import items_of
 from rayapp.datagov.rules.prepare import prepared
+from rayapp.inference.backends.encoder_model import EncoderModel
 from rayapp.inference.backends.static_model import find_model, load_static_model
+from rayapp.inference.ports import TextKind
 from rayapp.local.cli.output import report_console, table_of
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import METRICS, Estimate, Judged
@@ -64,6 +67,14 @@ GRID = (
     Parameter("length_share", (0.04, 0.08, 0.12)),
     Parameter("expansion_weight", (0.2, 0.4, 0.6)),
 )
+# The same of the encoder, with `--encoder`.
+ENCODER_GRID = (
+    Parameter("encoder.unrelated", (0.75, 0.8, 0.83), off=0.8),
+    Parameter("encoder.hebrew", (0.0, 0.15, 0.3, 0.45)),
+    Parameter("encoder.english", (0.0, 0.15, 0.3)),
+    Parameter("encoder.mixed", (0.0, 0.15, 0.3, 0.45)),
+    Parameter("encoder.cross", (0.0, 0.15, 0.3, 0.5)),
+)
 LOCOMO, BEAM, EXCHANGES, HEQ, PARASHOOT = "LoCoMo", "BEAM", "BEAM, exchanges", "HeQ", "ParaShoot"
 DESCRIBED, ASKED = "DataGov, descriptions", "DataGov, questions"
 CATALOGUE = "datagov"
@@ -78,6 +89,7 @@ PERSONAL: Mapping[str, Callable[[Path], Suite]] = {
 EVERY = {LOCOMO: 2, HEQ: 4, DESCRIBED: 4}
 FLOOR_DEPTH = 200  # memories of plain BM25; a dataset has several
 MEASURED = ("hit@10", "MRR")
+Vectors = npt.NDArray[np.float32]
 # Metric to plain BM25 and the better retriever by itself.
 Floors = Mapping[str, tuple[float, float]]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)  # any fixed time: no rule of fusion reads it
@@ -178,10 +190,17 @@ class Judge:
     paragraph.
     """
 
-    def __init__(self, bench: Bench, texts: Texts, embed: Embed, langs: frozenset[str]) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        texts: Texts,
+        embed: Embed,
+        langs: frozenset[str],
+        encoder: Reading | None = None,
+    ) -> None:
         tiers = {CATALOGUE: Tier.DATAGOV_SCHEMA}
         self._bench, self._langs = bench, langs
-        self._lab = Lab(bench.corpora, texts, embed, tiers=tiers)
+        self._lab = Lab(bench.corpora, texts, embed, tiers=tiers, encoder=encoder)
         self._asked: dict[float, list[tuple[Asked, Reads]]] = {}
         self._known: dict[tuple[int, tuple[object, ...]], list[float]] = {}
         self.ranked = 0  # rankings made, for those who want to know what the rest saved
@@ -270,6 +289,17 @@ def static_embed(name: str) -> tuple[Embed, frozenset[str]]:
     return embedding_of(model), frozenset(model.langs)
 
 
+def encoder_reading(name: str = "") -> Reading:
+    """Unit vectors of the bundled encoder, for nearness. Minutes for thousands of texts."""
+    model = EncoderModel(name)
+
+    def read(kind: TextKind, texts: Sequence[str]) -> Vectors:
+        joint = model.read([model.prefixes[kind] + " ".join(text.split()) for text in texts])
+        return joint[:, : model.dims // 2]
+
+    return Reading(partial(read, "passage"), partial(read, "query"))
+
+
 def report(tuned: Tuned, floors: Floors, model: str, recipe: str) -> dict[str, object]:
     """The JSON: values and estimates, never a text."""
     return {
@@ -324,6 +354,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--recipe", default="default", help="recipe to start from")
     made.add_argument("--model", help="static model, a name or a folder; default: the settings'")
     made.add_argument(
+        "--encoder",
+        action="store_true",
+        help="with the bundled encoder as a third retriever; it reads all texts first, which takes "
+        "an hour of one processor",
+    )
+    made.add_argument(
         "--limit-questions", type=positive, help="questions of each set at most, spread; for a try"
     )
     return made
@@ -337,10 +373,12 @@ def tune(options: argparse.Namespace, model: str, console: Console) -> tuple[Tun
     embed, langs = static_embed(model)
     console.print("Reading the sets and analysing their texts …")
     bench = load_bench(options.data, texts, options.limit_questions)
-    judge = Judge(bench, texts, embed, langs)
+    encoder = encoder_reading() if options.encoder else None
+    judge = Judge(bench, texts, embed, langs, encoder)
+    grid = GRID if encoder is None else GRID + ENCODER_GRID
     sets = len(set(bench.set_of.values()))
-    with Progress(console) as progress, progress.step("values tried", steps(GRID, sets)) as bar:
-        return Search(recipe, GRID, judge, bar.advance).run(), judge.floors(recipe)
+    with Progress(console) as progress, progress.step("values tried", steps(grid, sets)) as bar:
+        return Search(recipe, grid, judge, bar.advance).run(), judge.floors(recipe)
 
 
 def _run(options: argparse.Namespace) -> int:

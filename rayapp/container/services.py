@@ -681,12 +681,14 @@ class Container:
             checks={
                 **checks,
                 **({"cache": cache.ping} if cache is not None else {}),
+                **({"encoder": self.encoder.health} if self.encoder is not None else {}),
                 "models": self.models.health,
             },
             breaker_owners={
                 "process": ProcessBreakers(breakers, self.clock),
                 "embedding": self.embedder,
                 "reranker": self.reranker,
+                **({"encoder": self.encoder} if self.encoder is not None else {}),
             },
             notices=[notice] if notice else [],
             runtime=self.runtime,

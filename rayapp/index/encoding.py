@@ -25,8 +25,11 @@ from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.ports import ChangeLog
 
 log = logging.getLogger("rayapp.encoding")
-# Texts of one call: a tenth of a second to two, between which a newer write comes first.
+# Texts that are read and written together, between which a newer write comes first.
 AT_ONCE = 16
+# Texts of one call, which has a limit of time: company saves nothing, and four of the longest take
+# two seconds where nobody else needs the processor.
+A_CALL = 4
 # Fresh points that are remembered; a longer import is found by the walk.
 MOST_FRESH = 1_000
 # One process walks; another takes over after this time.
@@ -51,8 +54,8 @@ class PassageEncoder:
         texts = [embedded_texts(item) for item in items]
         flat = [text for passages in texts for text in passages]
         made: list[Vector] = []
-        for begin in range(0, len(flat), AT_ONCE):
-            part = flat[begin : begin + AT_ONCE]
+        for begin in range(0, len(flat), A_CALL):
+            part = flat[begin : begin + A_CALL]
             read = await self.encoder.read(part, "passage", timeout_s=self.timeout_s)
             made += [vectors.search for vectors in read]
         following = iter(made)
@@ -86,8 +89,7 @@ class EncodingService:
     async def run_once(self) -> int:
         """Give some points their vector; how many were looked at, 0 when nothing is to be done.
 
-        Raises what is not the texts' fault; then the walk finds again what was taken from the
-        fresh ones.
+        Raises what is not the texts' fault; then the same are tried again.
         """
         resting = self.runtime.clock.monotonic() < self._rests_until
         if not self._fresh and resting:
@@ -97,7 +99,11 @@ class EncodingService:
         if not self._fresh:
             return await self._walk()
         ids = [self._fresh.pop() for _ in range(min(AT_ONCE, len(self._fresh)))]
-        await self._encode(await self.index.retrieve(ids, READ), "fresh")
+        try:
+            await self._encode(await self.index.retrieve(ids, READ), "fresh")
+        except errors.RayappError:
+            self._fresh.extend(reversed(ids))
+            raise
         return len(ids)
 
     async def _walk(self) -> int:

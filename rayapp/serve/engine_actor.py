@@ -29,7 +29,7 @@ RETRY_AFTER_S: Final = 1.0
 # Calls admitted to the event loop at once; they run one by one, further ones wait in Ray's queue.
 MAX_CONCURRENT_CALLS: Final = 256
 # What takes new room on the disk.
-GROWS: Final = frozenset({"upsert", "copy", "create_collection"})
+GROWS: Final = frozenset({"upsert", "copy", "set_encoder", "create_collection"})
 NO_LIMITS: Final = DiskLimits(warn_bytes=0, min_bytes=0)
 
 

@@ -180,7 +180,7 @@ class TestPort:
         assert metrics.samples_of("embed_batch_size") == [1.0]
 
     async def test_a_question_does_not_wait_for_a_bulk_load(self, encoder: Encoder) -> None:
-        passage = "The train to Jerusalem takes half an hour. " * 40
+        passage = "The train to Jerusalem takes half an hour. " * 10
         load = asyncio.create_task(
             encoder.read([f"{row} {passage}" for row in range(8)], "passage", timeout_s=60)
         )

@@ -219,7 +219,7 @@ async def test_one_search_per_turn_as_headers_or_meta_name_it(site: Site) -> Non
         ("search_memory", {}, "query: is missing"),
         ("search_memory", {"query": 5}, "query: must be text."),
         ("add_to_memory_bank", {"content": "a\x00b"}, "content: holds"),
-        ("archive_memory", {"memory_id": "nobody"}, "nobody"),
+        ("archive_memory", {"memory_id": "nobody"}, "no such memory"),
         ("record_response", {"key_takeaway": "x", "outcome": "perhaps"}, "outcome: must be one of"),
         ("drop_all", {}, "No tool 'drop_all'"),
     ],

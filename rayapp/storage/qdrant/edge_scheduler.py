@@ -53,7 +53,7 @@ OTHERS_FLUSH_S = 30.0
 # Of any size: they read or write what no search asked for.
 ALWAYS_BULK = frozenset({"copy", "scroll", "count"})
 # Bulk when their first argument is longer than one piece.
-BY_SIZE = frozenset({"upsert", "retrieve", "delete", "set_payload"})
+BY_SIZE = frozenset({"upsert", "retrieve", "delete", "set_payload", "set_encoder"})
 
 
 class Engine(Protocol):

@@ -142,7 +142,7 @@ async def test_an_outage_is_told_and_nothing_is_forgotten(service: Harness) -> N
         await service.container.encoding.run_once()
     service.encoder.error = None
     assert await lacking(service) == {memory_id}
-    await service.encoded()
+    await service.container.encoding.run_once()
     assert await lacking(service) == set()
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from jobs import tune
-from jobs.suites.lab import Lab
+from jobs.suites.lab import Lab, Reading
 from jobs.suites.suite import Corpus, Document, Question
 from jobs.suites.tuning import Scores, with_value
 from jobs.tune import CATALOGUE, GRID, HEQ, LOCOMO, Bench, Judge, main, reads_of
 from rayapp.container import bootstrap
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.fusion import DenseRetriever, fuse
-from rayapp.search.rules.recipes import Recipe
+from rayapp.search.rules.recipes import NO_ENCODER, Recipe
 
 TURNS = (
     ("Dana: Where did you go?", "Gal: To the Alps, it was lovely.", "Dana: And the dog?",
@@ -107,3 +107,24 @@ def test_a_sample_has_at_least_one_question(number: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--data", "x", "--limit-questions", number])
     assert ended.value.code == 2
+
+
+def test_the_encoder_is_a_third_list_of_the_lab() -> None:
+    """What it alone has near takes part, and a recipe without it ranks as a lab without it."""
+    texts = bootstrap.load_texts()
+    start = texts.recipes["default"]
+    read: list[str] = []
+
+    def passages(wanted: Sequence[str]) -> np.ndarray:
+        read.extend(wanted)
+        return embed(wanted)
+
+    with_it = Judge(bench(), texts, embed, frozenset(), Reading(passages, embed))
+    without = Judge(bench(), texts, embed, frozenset())
+    off = start.model_copy(update={"encoder": NO_ENCODER})
+    assert read
+    assert plain(with_it(off)) == plain(without(start))
+    asked = next(with_it._lab.ask(start))
+    assert np.count_nonzero(asked.candidates.encoder_rank) == len(asked.candidates)
+    shares = [one.scored.fused.encoder_weight[one.at] for one in asked.ranked(start)]
+    assert all(share > 0.0 for share in shares)
