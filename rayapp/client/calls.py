@@ -25,6 +25,8 @@ from rayapp.core.errors import InvalidInput, RayappError
 
 SKIPPED = {
     "embedder": "the embedder is away, so words were compared but not meanings",
+    "encoder": "the encoder is away or came too late, so words and the other vectors ranked alone",
+    "encoder_backlog": "the encoder has not read all memories yet, so the others ranked those",
     "index": "the vector index is away, so MongoDB's own text search answered",
     "index_rebuilding": "the vector index is being filled again, so MongoDB's own text search "
     "answered",

@@ -137,9 +137,9 @@ def knowledge_rule_of(model: str, encoder: str) -> KnowledgeRule | None:
 
 @lru_cache(maxsize=1)
 def heads_of(encoder: str, model: str) -> SentenceHeads | None:
-    """Those over an encoder; None where they were learned beside another embedder."""
-    heads = load_heads(encoder)
-    return heads if heads.static_model == model else None
+    """The heads; None where they were learned over another encoder, or beside another embedder."""
+    heads = load_heads()
+    return heads if (heads.encoder, heads.static_model) == (encoder, model) else None
 
 
 @lru_cache(maxsize=1)

@@ -97,8 +97,11 @@ class SentenceHeads:
         return dict(zip(SENTENCE_KINDS, map(float, shares), strict=True))
 
 
-def load_heads(encoder: str, path: Path = BUNDLED) -> SentenceHeads:
-    """Those for the encoder of this name. ConfigError: broken, or made for another one."""
+def load_heads(encoder: str | None = None, path: Path = BUNDLED) -> SentenceHeads:
+    """Those for the encoder of this name; None: whichever they are for.
+
+    ConfigError: broken, or made for another encoder.
+    """
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays: dict[str, npt.NDArray[Any]] = {name: file[name] for name in file.files}
@@ -122,7 +125,7 @@ def load_heads(encoder: str, path: Path = BUNDLED) -> SentenceHeads:
             f"The heads in {path.name} do not fit this version: make them again with "
             "`python -m jobs.build.heads`."
         )
-    if made_for != encoder:
+    if encoder is not None and made_for != encoder:
         raise ConfigError(
             f"The heads in {path.name} were made for {made_for!r}, not for {encoder!r}: make them "
             "again with `python -m jobs.build.heads`."

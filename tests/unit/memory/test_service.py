@@ -81,7 +81,7 @@ async def test_archived_text_may_be_stored_again(service: Harness) -> None:
         (
             {"text": "User: hi\nAssistant: hello", "tier": Tier.MEMORY_BANK, **FACT},
             InvalidInput,
-            "raw exchanges",
+            "whole exchanges",
         ),
     ],
 )

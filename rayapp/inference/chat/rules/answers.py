@@ -113,10 +113,11 @@ def faithful(reply: str, text: str, most: int) -> str | None:
     may be kept: a text comes from anywhere, so an answer that refuses, gives orders, forges a
     frame, speaks another language than the text or names a number that it does not say is dropped.
     """
-    line = " ".join(" ".join(below_headings(reply.splitlines())).split())
+    said_lines = below_headings(reply.splitlines())
+    line = " ".join(" ".join(said_lines).split())
     if not line or len(line) > most or len(line) >= len(text):
         return None
-    if hostile(reply) is not None or refuses(line):
+    if hostile("\n".join(said_lines)) is not None or refuses(line):
         return None
     said, spoken = detect_language(line), detect_language(text)
     if said != spoken and "mixed" not in (said, spoken):

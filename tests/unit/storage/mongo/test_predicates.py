@@ -45,6 +45,7 @@ def test_every_filter_field_changes_the_predicate(name: str) -> None:
         "statuses": (Status.ARCHIVED,),
         "always_inject": True,
         "include_superseded": True,
+        "include_hidden": False,
     }.get(name, ("a",))
     changed = selected(DANA, ItemFilter(**{name: value}))
     assert changed != selected(DANA, ItemFilter())
