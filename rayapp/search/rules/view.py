@@ -524,7 +524,7 @@ def _within(tiers: Ints, depths: Mapping[Tier, int]) -> Bools:
 
 def _coded(vectors: Vector) -> tuple[npt.NDArray[np.int8], Vector]:
     """Rows as int8, each with the scale of its largest number."""
-    scales = np.abs(vectors).max(axis=1, initial=0.0) / np.float32(LARGEST_CODE)
+    scales = (np.abs(vectors).max(axis=1, initial=0.0) / LARGEST_CODE).astype(np.float32)
     codes = np.rint(vectors / np.where(scales > 0.0, scales, 1.0)[:, None]).astype(np.int8)
     return codes, scales
 
