@@ -74,6 +74,7 @@ COMMANDS = (
         for name, options in (
             ("calibrate", ("--data", NOTHING)),
             ("evaluate", ("--suite", "heq", "--data", NOTHING)),
+            ("language_report", ("--file", NOTHING)),
             ("rerank_report", ("--data", NOTHING)),
             ("tune", ("--data", NOTHING)),
         )
