@@ -1,8 +1,8 @@
 """Conversations: list, read again, switch, rename, export, delete."""
 
 from rayapp.api.paths import ConversationId
-from rayapp.api.responses import raises
-from rayapp.api.route import CurrentCall, InQuery, router, writes
+from rayapp.api.responses import raises, raises_code
+from rayapp.api.route import IDEMPOTENT, CurrentCall, InQuery, router, writes
 from rayapp.core.errors import NotFound, Overloaded
 from rayapp.wire import conversations as wire
 
@@ -68,7 +68,12 @@ async def rename(
     return wire.RenamedAnswer(conversation=wire.ConversationView.from_row(found, active))
 
 
-@routes.delete(ONE, summary="Delete a conversation", **writes(NotFound, Overloaded))
+@routes.delete(
+    ONE,
+    summary="Delete a conversation",
+    responses={**raises_code("conversation_active"), **raises(NotFound, Overloaded)},
+    dependencies=[IDEMPOTENT],
+)
 async def delete(call: CurrentCall, conversation_id: ConversationId) -> wire.ForgottenAnswer:
     """For good, with everything learned from it: its memories, what it said of others, and what it
     counted. What another conversation said too stays. The active one cannot be deleted."""
