@@ -158,6 +158,20 @@ alias_numbers = itertools.count(1)
 class TestQdrantServerIndex(VectorIndexContract):
     """Each transport of the client is held to the contract."""
 
+    @pytest.fixture(autouse=True)
+    async def own_collections(
+        self, server: QdrantServer, server_index: VectorIndex
+    ) -> AsyncIterator[None]:
+        """What a test makes goes with it, but for what all share: a server maps hundreds of files
+        for a collection, and no process may map more than 65,530."""
+        client = AsyncQdrantClient(url=server.url, check_compatibility=False)
+        shared = {one.name for one in (await client.get_collections()).collections}
+        yield
+        for one in (await client.get_collections()).collections:
+            if one.name not in shared:
+                await client.delete_collection(one.name)
+        await client.close()
+
     @pytest.fixture
     async def index(self, server_index: VectorIndex) -> VectorIndex:
         return await emptied(server_index)
