@@ -13,7 +13,7 @@ from rayapp.core.vectors import Vector
 from rayapp.inference.backends.encoder_model import EncoderModel
 from rayapp.inference.backends.static_model import find_model, load_static_model
 from rayapp.inference.embedding import prepare
-from rayapp.inference.ports import TextVectors
+from rayapp.inference.ports import TextKind, TextVectors
 from rayapp.inference.sentence_heads import READ_AS, SENTENCE_KINDS, Reading, SentenceKind
 from rayapp.text.language import detect_language
 
@@ -116,12 +116,18 @@ class SentenceReader:
 
     def passages(self, texts: Sequence[str]) -> Vector:
         """`[texts, dims]` of texts that are kept, for search."""
-        joint = self._encoder.read([prepare(text, "passage", self._settings) for text in texts])
-        return joint[:, : self.dims]
+        return self._joint(texts, "passage")[:, : self.dims]
+
+    def queries(self, texts: Sequence[str]) -> Vector:
+        """The same of questions."""
+        return self._joint(texts, "query")[:, : self.dims]
+
+    def _joint(self, texts: Sequence[str], kind: TextKind) -> Vector:
+        return self._encoder.read([prepare(text, kind, self._settings) for text in texts])
 
     def read(self, texts: Sequence[str]) -> list[Reading]:
         """In the order of the texts."""
-        joint = self._encoder.read([prepare(text, READ_AS, self._settings) for text in texts])
+        joint = self._joint(texts, READ_AS)
         words = self._static.sums(texts)
         words /= np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-9)
         return [

@@ -21,12 +21,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
 from jobs.build.reranker import embedding_of
 from jobs.ending import DONE, command_parser, positive, run_command
+from jobs.labelled import SentenceReader
 from jobs.recipe_names import known_recipes
 from jobs.suites.beam import load_beam, load_beam_exchanges
 from jobs.suites.bm25 import PlainBm25
@@ -43,9 +43,7 @@ from rayapp.container import bootstrap
 from rayapp.core.settings.load import load_settings
 from rayapp.datagov.rules.items import items_of
 from rayapp.datagov.rules.prepare import prepared
-from rayapp.inference.backends.encoder_model import EncoderModel
 from rayapp.inference.backends.static_model import find_model, load_static_model
-from rayapp.inference.ports import TextKind
 from rayapp.local.cli.output import report_console, table_of
 from rayapp.memory.tiers import Tier
 from rayapp.search.rules.evaluation import METRICS, Estimate, Judged
@@ -89,7 +87,6 @@ PERSONAL: Mapping[str, Callable[[Path], Suite]] = {
 EVERY = {LOCOMO: 2, HEQ: 4, DESCRIBED: 4}
 FLOOR_DEPTH = 200  # memories of plain BM25; a dataset has several
 MEASURED = ("hit@10", "MRR")
-Vectors = npt.NDArray[np.float32]
 # Metric to plain BM25 and the better retriever by itself.
 Floors = Mapping[str, tuple[float, float]]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)  # any fixed time: no rule of fusion reads it
@@ -289,17 +286,6 @@ def static_embed(name: str) -> tuple[Embed, frozenset[str]]:
     return embedding_of(model), frozenset(model.langs)
 
 
-def encoder_reading(name: str = "") -> Reading:
-    """Unit vectors of the bundled encoder, for nearness. Minutes for thousands of texts."""
-    model = EncoderModel(name)
-
-    def read(kind: TextKind, texts: Sequence[str]) -> Vectors:
-        joint = model.read([model.prefixes[kind] + " ".join(text.split()) for text in texts])
-        return joint[:, : model.dims // 2]
-
-    return Reading(partial(read, "passage"), partial(read, "query"))
-
-
 def report(tuned: Tuned, floors: Floors, model: str, recipe: str) -> dict[str, object]:
     """The JSON: values and estimates, never a text."""
     return {
@@ -373,7 +359,10 @@ def tune(options: argparse.Namespace, model: str, console: Console) -> tuple[Tun
     embed, langs = static_embed(model)
     console.print("Reading the sets and analysing their texts …")
     bench = load_bench(options.data, texts, options.limit_questions)
-    encoder = encoder_reading() if options.encoder else None
+    encoder = None
+    if options.encoder:
+        reader = SentenceReader()
+        encoder = Reading(reader.passages, reader.queries)
     judge = Judge(bench, texts, embed, langs, encoder)
     grid = GRID if encoder is None else GRID + ENCODER_GRID
     sets = len(set(bench.set_of.values()))

@@ -171,7 +171,7 @@ class Retrievers:
             wanted=solutions_among(solved, priors),
             own=self._own(request),
         )
-        if candidates.reach is not None:
+        if candidates.reach is not None and vectors.kinds is not None:
             reach = candidates.reach._replace(kinds=vectors.kinds)
             candidates = replace(candidates, reach=reach)
         return Gathered(candidates, vectors.dense is not None, priors, depths)
