@@ -45,7 +45,9 @@ UNUSED = ("-p", "no:schemathesis")
 # What passed here passes on the next machine.
 SAME_EXAMPLES = ("--hypothesis-seed=0",)
 # One to a core: the tests on an engine share the one that their file started, and it computes too.
-ENGINE_PER_FILE = (*FORKS, str(os.cpu_count() or 1))
+ONE_A_CORE = (*FORKS, str(os.cpu_count() or 1))
+# Beside tests that hold a server to its time.
+GIVING_WAY = ("nice", "-n", "5")
 # Two stacks, each shared by the tests of a session: one waits most of the time.
 TWO_STACKS = (*FORKS, "2")
 # How often the steps that run are looked at, seconds.
@@ -57,24 +59,19 @@ TESTS, WITH_RAY = Path("tests"), Path("tests", "with_ray")
 
 @dataclass
 class Step:
-    """One command.
-
-    Attributes:
-        beside: the steps after it do not wait for its end, and it prints when it has ended.
-        env: variables of this step alone.
-    """
+    """One command. `env`: variables of this step alone."""
 
     name: str
     command: Sequence[str]
-    beside: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     _started: float = 0.0
     _said: IO[bytes] | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
-    def start(self, env: Mapping[str, str]) -> None:
-        self._said = tempfile.TemporaryFile() if self.beside else None  # noqa: SIM115  # closed at its end
-        if not self.beside:
+    def start(self, env: Mapping[str, str], *, beside: bool) -> None:
+        """`beside`: others run too, so it prints when it has ended."""
+        self._said = tempfile.TemporaryFile() if beside else None  # noqa: SIM115  # closed at its end
+        if not beside:
             self._head()
         self._started = time.monotonic()
         self._process = subprocess.Popen(
@@ -104,52 +101,44 @@ class Step:
         print(f"== {self.name}: {' '.join(self.command[1:])}", flush=True)
 
 
-def failed(steps: Sequence[Step], env: Mapping[str, str]) -> Step | None:
-    """Run them; the first one that fails ends those that still run."""
-    running: list[Step] = []
+def failed(lanes: Sequence[Sequence[Step]], env: Mapping[str, str]) -> Step | None:
+    """Run the steps of each lane one after another, all lanes at once; the first lane is seen while
+    it runs. The first step that fails ends those that still run."""
+    waiting = [iter(lane) for lane in lanes]
+    running: dict[int, Step] = {}
     try:
-        for step in steps:
-            step.start(env)
-            running.append(step)
-            while not step.beside and step in running:
-                if bad := _looked_at(running):
-                    return bad
-        while running:
-            if bad := _looked_at(running):
-                return bad
+        while True:
+            for place, lane in enumerate(waiting):
+                if place not in running and (step := next(lane, None)):
+                    step.start(env, beside=place > 0)
+                    running[place] = step
+            if not running:
+                return None
+            for place, step in list(running.items()):
+                if code := step.ended():
+                    return step
+                if code == 0:
+                    del running[place]
+            time.sleep(LOOK_S)
     finally:
-        for step in running:
+        for step in running.values():
             step.stop()
-    return None
 
 
-def _looked_at(running: list[Step]) -> Step | None:
-    """Take out those that have ended; the one that failed."""
-    for step in list(running):
-        code = step.ended()
-        if code is not None:
-            running.remove(step)
-        if code:
-            return step
-    time.sleep(LOOK_S)
-    return None
-
-
-def steps_of(paths: Sequence[Path]) -> list[Step]:
+def lanes_of(paths: Sequence[Path]) -> list[list[Step]]:
     """The steps for some files and folders alone."""
     python = [sys.executable, "-m"]
     names = [str(path) for path in paths]
     files = [str(path) for path in find_tests(paths)]
     cores = EVERY_CORE if len(files) >= MANY_FILES else ()
     found = [
-        Step("types", [str(BIN / "dmypy"), "run"], beside=True),
         Step("format", [*python, "ruff", "format", "--check", *names]),
         Step("lint", [*python, "ruff", "check", *names]),
     ]
     if files:
         chosen = ("pytest", *SAME_EXAMPLES, "-m", NEEDS_NOTHING)
         found.append(Step("tests", [*python, *chosen, *cores, *files]))
-    return found
+    return [found, [Step("types", [str(BIN / "dmypy"), "run"])]]
 
 
 def find_tests(paths: Sequence[Path]) -> list[Path]:
@@ -196,50 +185,52 @@ def module_of(file: Path) -> str:
     return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
 
 
-def steps(everything: bool, interpreters: Sequence[Interpreter] = ()) -> list[Step]:
-    """In order of cheapness.
+def lanes(everything: bool, interpreters: Sequence[Interpreter] = ()) -> list[list[Step]]:
+    """The first one in order of cheapness.
 
-    `interpreters`: the others that run types and fast tests too.
+    `interpreters`: the others that run types and fast tests too, beside the tests that wait for
+    servers most of the time.
     """
     python = [sys.executable, "-m"]
     tests = [*python, "pytest", *SAME_EXAMPLES]
     chosen = f"{NEEDS_NOTHING} and not process"
     types = [*python, "mypy"] if everything else [str(BIN / "dmypy"), "run"]
     fast = [
-        Step("types", types, beside=True),
         Step("format", [*python, "ruff", "format", "--check", *SOURCES]),
         Step("lint", [*python, "ruff", "check", *SOURCES]),
-        Step("layers", [str(BIN / "lint-imports")], beside=True),
         Step("tests", [*tests, *UNUSED, "-m", chosen, "--durations=5", *EVERY_CORE]),
     ]
+    reading = [Step("layers", [str(BIN / "lint-imports")]), Step("types", types)]
     if not everything:
-        return fast
+        return [fast, reading]
     processes = f"process and {NEEDS_NOTHING}"
     engines = "engine and not ray and not fault and not realdata"
     real = "" if os.environ.get("RAYAPP_REALDATA") else " and not realdata"
     running = f"(ray or realdata) and not fault{real}"
     return [
-        *fast,
-        *(step for each in interpreters for step in interpreter_steps(each, chosen)),
-        Step("processes", [*tests, "-m", processes, *EVERY_CORE]),
-        Step("engines", [*tests, "-m", engines, *ENGINE_PER_FILE]),
-        Step("running", [*tests, "-m", running, "--durations=10", *TWO_STACKS]),
-        # No more than two at a time: they hold a recovery to its time.
-        Step("faults", [*tests, "-m", f"fault{real}", "--durations=10", *TWO_STACKS]),
+        [
+            *fast,
+            Step("processes", [*tests, "-m", processes, *EVERY_CORE]),
+            Step("engines", [*tests, "-m", engines, *ONE_A_CORE]),
+            Step("running", [*tests, "-m", running, "--durations=10", *TWO_STACKS]),
+            # No more than two at a time: they hold a recovery to its time.
+            Step("faults", [*tests, "-m", f"fault{real}", "--durations=10", *TWO_STACKS]),
+        ],
+        [*reading, *(step for each in interpreters for step in interpreter_steps(each, chosen))],
     ]
 
 
 def interpreter_steps(interpreter: Interpreter, chosen: str) -> list[Step]:
     """Install the lock for it; then types, and the fast tests with a fifth of the examples."""
     folder, version = interpreter.folder, interpreter.version
-    python = [str(folder / "bin" / "python"), "-m"]
+    python = [*GIVING_WAY, str(folder / "bin" / "python"), "-m"]
     install = [sys.executable, "-m", "tests.interpreters", str(interpreter.python), str(folder)]
     types = ["mypy", "--python-version", interpreter.minor, "--cache-dir", str(folder / "types")]
-    tests = ["pytest", *SAME_EXAMPLES, *UNUSED, "-m", chosen, "-p", "no:cacheprovider", *EVERY_CORE]
+    tests = ["pytest", *SAME_EXAMPLES, *UNUSED, "-m", chosen, "-p", "no:cacheprovider"]
     return [
-        Step(f"install {version}", install),
-        Step(f"types {version}", [*python, *types], beside=True),
-        Step(f"tests {version}", [*python, *tests], env={QUICK: "1"}),
+        Step(f"install {version}", [*GIVING_WAY, *install]),
+        Step(f"types {version}", [*python, *types]),
+        Step(f"tests {version}", [*python, *tests, *ONE_A_CORE], env={QUICK: "1"}),
     ]
 
 
@@ -279,7 +270,7 @@ def main() -> int:
     interpreters = find_interpreters() if options.all else []
     notes = left_out(interpreters) if options.all else []
     print(*notes, sep="\n", end="\n" if notes else "", flush=True)
-    chosen = steps_of(options.paths) if options.paths else steps(options.all, interpreters)
+    chosen = lanes_of(options.paths) if options.paths else lanes(options.all, interpreters)
     if bad := failed(chosen, surroundings(options.all)):
         print(f"check failed at {bad.name}; run that command alone to see it.", file=sys.stderr)
         return 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check import ROOT, Step, failed, find_tests, module_of, steps, surroundings
+from tests.check import ROOT, Step, failed, find_tests, lanes, module_of, surroundings
 from tests.support.examples import QUICK, examples
 
 CASES = {
@@ -44,8 +44,8 @@ def test_a_path_that_is_none_of_the_project_is_one_sentence(path: str) -> None:
     assert f"{path} is no file or folder of this project" in done.stderr
 
 
-def python(name: str, code: str, *, beside: bool = False) -> Step:
-    return Step(name, [sys.executable, "-c", code], beside=beside)
+def python(name: str, code: str) -> Step:
+    return Step(name, [sys.executable, "-c", code])
 
 
 @pytest.mark.process
@@ -53,7 +53,7 @@ def test_the_step_that_fails_ends_those_that_still_run(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     forever = python("tests", "import time; time.sleep(600)")
-    bad = failed([python("types", "print('wrong'); exit(1)", beside=True), forever], {})
+    bad = failed([[forever], [python("types", "print('wrong'); exit(1)")]], {})
     assert bad is not None
     assert bad.name == "types"
     assert "== tests" in (text := capfd.readouterr().out)
@@ -63,13 +63,21 @@ def test_the_step_that_fails_ends_those_that_still_run(
 @pytest.mark.process
 def test_what_runs_beside_is_waited_for(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    late = python("types", f"import time; time.sleep(0.5); open({str(mark)!r}, 'w')", beside=True)
-    assert failed([late, python("lint", "pass")], {}) is None
+    late = python("types", f"import time; time.sleep(0.5); open({str(mark)!r}, 'w')")
+    assert failed([[python("lint", "pass")], [late]], {}) is None
     assert mark.exists()
 
 
+@pytest.mark.process
+def test_a_step_begins_when_that_before_it_in_its_lane_has_ended(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    late = python("lint", f"import time; time.sleep(0.5); open({str(mark)!r}, 'w')")
+    after = python("tests", f"open({str(mark)!r})")
+    assert failed([[late, after], [python("types", "pass")]], {}) is None
+
+
 def test_every_test_is_in_one_step_of_all() -> None:
-    chosen = [step.command[step.command.index("-m", 3) + 1] for step in steps(True)[-5:]]
+    chosen = [step.command[step.command.index("-m", 3) + 1] for step in lanes(True)[0][-5:]]
     marks = ["process", "engine", "ray", "fault"]
     for taken in itertools.product([False, True], repeat=len(marks)):
         names = dict(zip(marks, taken, strict=True)) | {"realdata": False}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check import ROOT, steps
+from tests.check import ROOT, lanes
 from tests.interpreters import (
     SUPPORTED,
     SYSTEM_PYTHON,
@@ -41,7 +41,7 @@ def test_a_minor_version_that_is_not_here_is_named() -> None:
 
 
 def test_each_interpreter_is_installed_before_its_types_and_its_tests() -> None:
-    names = [step.name for step in steps(True, [SYSTEM, OTHERS[-1]])]
+    names = [step.name for step in lanes(True, [SYSTEM, OTHERS[-1]])[1]]
     for version in ("3.11.2", "3.13.0"):
         first = names.index(f"install {version}")
         assert names[first : first + 3] == [
