@@ -43,6 +43,7 @@ MODEL_WINDOWS = "model_windows"
 HOLDS = "legal_holds"
 DAYS = "daily_metrics"
 BACKUP_KEYS = "backup_keys"
+UNDERSTANDINGS = "understandings"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -215,6 +216,11 @@ EXCHANGES_IN_ORDER = index(
 # Whether anything is due at all: a look that finds nothing reads one key.
 EXCHANGES_DUE = index("exchanges_due", "state due_at", only={"state": "waiting"})
 
+# What may be claimed, of any collection that is a `ClaimQueue`: about empty while nothing waits.
+CLAIM_DUE = index(
+    "claim_due", "work.state work.priority work.due_at", only={"work.state": "waiting"}
+)
+
 # Newest first, and one order among equal times.
 NEWEST_JOB = "-created_at -job_id"
 
@@ -358,6 +364,12 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ),
     MODEL_WINDOWS: (index("user_model", "user_id model", unique=True),),
     PERSONALITY: (index("user", "user_id", unique=True),),
+    UNDERSTANDINGS: (
+        CLAIM_DUE,
+        index("user_source", "user_id memory_id", unique=True),
+        index("user_text", "user_id source_hash"),
+        index("user_topics", "user_id topics -said_at"),
+    ),
     EXCHANGES: (
         index("user_exchange", "user_id conversation_id message_id", unique=True),
         index("conversation_exchanges", "user_id conversation_id -at -message_id"),

@@ -1,0 +1,61 @@
+"""The seams of understanding.
+
+Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from rayapp.core.claims import ClaimQueue, Queued
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.scope import ReadScope
+from rayapp.understanding.records import Mention, Understanding
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """One text that passed the gate, as it is understood."""
+
+    user_id: str  # owner
+    source_id: str  # memory_id
+    text: str
+    said_at: datetime
+    conversation_id: str | None
+    subject_id: str | None
+    perspective_owner_id: str | None
+    topics: tuple[str, ...]
+
+
+class Understander(Protocol):
+    async def understand(self, source: SourceText) -> None:
+        """Derive from it; what the same source gave before is replaced by difference."""
+
+    async def take_back(self, user_id: str, source_id: str) -> None:
+        """What only this source gave goes."""
+
+
+class UnderstandingStore(ClaimQueue[Understanding], Protocol):
+    """`understandings`, a row per source, and the marks of memories that were written since.
+
+    A write of a memory marks it in the same write; a deletion marks the tombstone.
+    """
+
+    async def marked(self, limit: int, settle_s: float) -> list[MemoryItem]:
+        """What was written, of all users, oldest first; nothing until the oldest waits so long, so
+        that what comes within that time is taken together. Tombstones too."""
+
+    async def unmark(self, item: MemoryItem) -> bool:
+        """It is in the queue, or needs nothing. False: it was written again, and stays marked."""
+
+    async def find(self, scope: ReadScope, memory_id: str) -> Queued[Understanding] | None:
+        """The row of a source."""
+
+    async def same(self, scope: ReadScope, source_hash: str) -> Understanding | None:
+        """A source that says the same, the newest first."""
+
+    async def mentions(
+        self, scope: ReadScope, topics: Sequence[str], since: datetime
+    ) -> list[Mention]:
+        """When the user spoke of one of these topics, the newest first, a bounded number."""
