@@ -92,6 +92,7 @@ def service(scripted_model: str) -> Iterator[RunningService]:
             breaker={"open_s": BREAKER_OPEN_S},
             indexer={"claim_s": CLAIM_S},
             compat={"first_client": True},
+            webhooks={"allow_private": True},
         )
         try:
             yield running

@@ -54,11 +54,13 @@ class EventStreamService:
         poll_s = min(POLL_S, self._settings.heartbeat_s)
         try:
             feed = await self._stream.open(
-                scope, after=request.after, kinds=request.kinds, poll_s=poll_s
+                [scope.user_id], after=request.after, kinds=request.kinds, poll_s=poll_s
             )
             return feed, MarkKind.READY
         except NotFound:
-            feed = await self._stream.open(scope, after=None, kinds=request.kinds, poll_s=poll_s)
+            feed = await self._stream.open(
+                [scope.user_id], after=None, kinds=request.kinds, poll_s=poll_s
+            )
             return feed, MarkKind.RESET
 
     async def frames(

@@ -227,11 +227,15 @@ class MarkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEvent:
-    """`position` is where a follower goes on after this event; opaque."""
+    """`position` is where a follower goes on after this event; opaque, but later ones are greater.
+
+    `user_id`: None for a job.
+    """
 
     position: str
     kind: StreamKind
     at: datetime
+    user_id: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -430,7 +434,7 @@ class IdempotencyStore(Protocol):
 
 
 class EventFeed(Protocol):
-    """An open look at the events of one user. It must be closed."""
+    """An open look at the events of some users. It must be closed."""
 
     @property
     def position(self) -> str:
@@ -446,9 +450,15 @@ class EventStream(Protocol):
     """Changes of the truth as they happen, in the order in which they were committed."""
 
     async def open(
-        self, scope: ReadScope, *, after: str | None, kinds: frozenset[StreamKind], poll_s: float
+        self,
+        users: Collection[str],
+        *,
+        after: str | None,
+        kinds: frozenset[StreamKind],
+        poll_s: float,
     ) -> EventFeed:
-        """Listen from `after` on, None: from now. Events of `StreamKind.JOB` are of all users.
+        """Listen to the events of these users, from `after` on; None: from now. Events of
+        `StreamKind.JOB` are of all.
 
         Raises NotFound: code `position_lost`: `after` is none of ours, or too old to go on from.
         """

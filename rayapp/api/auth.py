@@ -89,6 +89,8 @@ UPLOAD = "/api/book-upload"
 BACKUP = "/api/memory/backup"
 USER = "/api/memory/user"
 USER_PART = f"{USER}/part"
+WEBHOOKS = "/api/webhooks"
+WEBHOOK = f"{WEBHOOKS}/{{webhook_id}}"
 SESSION = "/api/auth/session"
 TENANTS = "/api/memory/ops/tenants"
 CONVERSATIONS = "/api/memory/conversations"
@@ -249,6 +251,12 @@ _ROUTES: Mapping[str, Mapping[str, RouteScope | tuple[RouteScope, Mark]]] = {
     f"{UPLOAD}/ws/progress/{{task_id}}": {"GET": ("read", Mark.STREAM)},
     DOCUMENTS: {"GET": "read", "POST": "write"},
     f"{DOCUMENTS}/{{document_id}}": {"GET": "read"},
+    WEBHOOKS: {"GET": "read", "POST": "write"},
+    WEBHOOK: {"GET": "read", "PATCH": "write", "DELETE": "write"},
+    f"{WEBHOOK}/secret": {"POST": "write"},
+    f"{WEBHOOK}/test": {"POST": ("write", Mark.NOTHING_KEPT)},
+    f"{WEBHOOK}/deliveries": {"GET": "read"},
+    f"{WEBHOOK}/replay": {"POST": "write"},
     SESSION: {"POST": "read", "DELETE": ("read", Mark.MAY_WRITE)},
     TENANTS: {"GET": "admin"},
     f"{TENANTS}/{{org_id}}": {"DELETE": ("admin", Mark.STREAM)},

@@ -46,6 +46,7 @@ GROUPS: Mapping[str, str] = {
     "graphs": "Which concepts, tiers and actions belong together.",
     "insights": "Counts, growth and the health of the service.",
     "events": "What changed, as it happens.",
+    "webhooks": "What changed, sent to programs by signed requests.",
     "sessions": "Short tokens for browsers, in the place of a key.",
     "personality": "How the assistant speaks.",
     "hidden memories": "Memories that a person does not want to see used.",

@@ -13,6 +13,7 @@ from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.storage_report import StorageReport
 from rayapp.admin.tenants import TenantsService
 from rayapp.admin.upkeep import UpkeepService
+from rayapp.admin.webhooks.service import WebhooksService
 from rayapp.assistant.completions.service import CompletionsService
 from rayapp.assistant.context.service import ContextService
 from rayapp.assistant.conversations.service import HooksService
@@ -80,6 +81,7 @@ class Services:
     tools: ToolsService
     tool_results: ToolResultService
     events: EventStreamService
+    webhooks: WebhooksService
     models: ModelCalls
     jobs: JobsService
     consistency: ConsistencyService

@@ -32,6 +32,7 @@ from rayapp.client.memories import MemoryCalls
 from rayapp.client.ops import JOBS, OpsCalls, SystemCalls
 from rayapp.client.retry import RetryPolicy
 from rayapp.client.user_data import UserDataCalls
+from rayapp.client.webhooks import WebhookCalls
 from rayapp.core.event_lines import event_lines, sync_event_lines
 
 # The server ends its longest answers, an import or an erasure, after 60 s by default, and says how
@@ -55,6 +56,7 @@ class AllCalls(
     LearningCalls,
     UserDataCalls,
     SystemCalls,
+    WebhookCalls,
 ):
     """What a program with a memory calls; operators' calls are under `ops`."""
 

@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 import uuid6
 
 from rayapp.admin import ports
+from rayapp.admin.webhooks.ports import WebhookStore
 from rayapp.assistant.ports import (
     ConversationStore,
     ExchangeQueue,
@@ -67,6 +68,7 @@ from rayapp.storage.mongo.shared_items import MongoSharedItems
 from rayapp.storage.mongo.usage import MongoUsageStore
 from rayapp.storage.mongo.user_archive import MongoUserArchive
 from rayapp.storage.mongo.user_rows import MongoLegacyBank, MongoUserRows
+from rayapp.storage.mongo.webhooks import MongoWebhookStore
 from rayapp.storage.process_cache import InMemoryCache
 from rayapp.storage.redis import RedisCache
 from rayapp.text import passages
@@ -106,6 +108,7 @@ class Stores:
         self.usage: UsageStore = MongoUsageStore(database)
         self.books: BookStore = MongoBookStore(database)
         self.archive: UserArchive = MongoUserArchive(database)
+        self.webhooks: WebhookStore = MongoWebhookStore(database)
         lifetime = timedelta(days=settings.hooks.session_ttl_days)
         self.sessions: SessionStore = MongoSessionStore(database, lifetime)
         self.conversations: ConversationStore = MongoConversationStore(database)

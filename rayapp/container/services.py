@@ -19,6 +19,9 @@ from rayapp.admin.statistics import StatisticsService
 from rayapp.admin.storage_report import StorageReport
 from rayapp.admin.tenants import TenantsService
 from rayapp.admin.upkeep import UpkeepService
+from rayapp.admin.webhooks.delivery import WebhookDeliveries, WebhookFeed
+from rayapp.admin.webhooks.ports import WebhookSender
+from rayapp.admin.webhooks.service import WebhooksService
 from rayapp.api.services import Services
 from rayapp.assistant.commands.ledger import OrderLedger
 from rayapp.assistant.commands.service import CommandsService
@@ -119,6 +122,7 @@ from rayapp.storage.files import (
     load_tools,
     load_windows,
 )
+from rayapp.storage.webhook_sender import HttpWebhookSender
 
 log = logging.getLogger("rayapp.container")
 
@@ -666,6 +670,27 @@ class Container:
     @cached_property
     def events(self) -> EventStreamService:
         return EventStreamService(self.stores.stream, runtime=self.runtime)
+
+    @cached_property
+    def webhook_sender(self) -> WebhookSender:
+        settings = self.settings.webhooks
+        return HttpWebhookSender(allow_private=settings.allow_private, timeout_s=settings.timeout_s)
+
+    @cached_property
+    def webhooks(self) -> WebhooksService:
+        stores = self.stores
+        return WebhooksService(
+            stores.webhooks, self.webhook_sender, stores.stream, runtime=self.runtime
+        )
+
+    @cached_property
+    def webhook_feed(self) -> WebhookFeed:
+        stores = self.stores
+        return WebhookFeed(stores.webhooks, stores.stream, stores.leases, runtime=self.runtime)
+
+    @cached_property
+    def webhook_deliveries(self) -> WebhookDeliveries:
+        return WebhookDeliveries(self.stores.webhooks, self.webhook_sender, runtime=self.runtime)
 
     @cached_property
     def health(self) -> HealthService:

@@ -46,6 +46,7 @@ METRICS: dict[str, Metric] = {
     "tool_results": Metric("counter", "Answers of tools, by what became of them.", ("status",)),
     "event_streams": Metric("gauge", "Open event streams of this replica."),
     "events_told": Metric("counter", "Events told to followers.", ("kind",)),
+    "webhook_deliveries": Metric("counter", "Events sent to programs, by outcome.", ("outcome",)),
     "outcomes": Metric("counter", "Outcomes answered.", ("outcome", "result")),
     "tool_calls": Metric("counter", "Tools called, by what came of it.", ("tool", "result")),
     "learned": Metric("counter", "What came of exchanges, by task.", ("task", "result")),

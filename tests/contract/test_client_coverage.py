@@ -22,7 +22,7 @@ from rayapp.documents.rules.library import book_id_of, sha256_of
 from rayapp.graphs.rules.content import content_changes, contribution_of
 from rayapp.memory.tiers import Tier
 from tests.support.builders import an_item
-from tests.support.example_world import GARDEN, WAITING, add_books
+from tests.support.example_world import GARDEN, WAITING, add_books, add_webhook
 from tests.support.harness import Harness
 from tests.support.jobs import a_job
 from tests.unit.api.serving import settings_with
@@ -33,6 +33,7 @@ ONE = {"memory_id": "mem-1"}
 BOOK_ID = book_id_of(sha256_of(GARDEN.encode()))
 A_TALK, A_WINDOW = {"conversation_id": "conv-7"}, {"model": "llama3.1:8b", "tokens": 4_096}
 A_BOOK = {"book_id": BOOK_ID}
+A_HOOK = {"webhook_id": "hook-1"}
 
 PAYLOAD = {
     "collections": {},
@@ -172,6 +173,15 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "clear_data": {"target": "history", "confirm": "DELETE"},
     "erase_user": {"confirm": "DELETE"},
     "erase_part": {"part": "memory", "id": "mem-1", "confirm": "DELETE"},
+    "webhooks": {},
+    "webhook": A_HOOK,
+    "add_webhook": {"url": "https://garden.example/events", "events": ["stored"]},
+    "edit_webhook": {**A_HOOK, "changes": {"enabled": False}},
+    "delete_webhook": A_HOOK,
+    "renew_webhook_secret": A_HOOK,
+    "test_webhook": A_HOOK,
+    "webhook_deliveries": {**A_HOOK, "state": "dead", "limit": 5},
+    "replay_webhook": {**A_HOOK, "days": 7},
     "backup_estimate": {"include": ["memories"]},
     "export": {"include": ["memories", "graphs"]},
     "import_": {"payload": PAYLOAD, "dry_run": True},
@@ -304,6 +314,7 @@ async def a_world() -> Harness:
         )
         await world.items.insert(item)
     await add_books(world)
+    await add_webhook(world)
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     await keys.create("shop", user_id="noa", scopes=["read"], org_id="acme")
     for due in await world.graphs.follow_ups(10):

@@ -9,9 +9,8 @@ import pytest
 
 from rayapp.admin.ports import USER_KINDS, EventFeed, EventStream, StreamEvent, StreamKind
 from rayapp.core.errors import NotFound
-from rayapp.memory.scope import ReadScope
 
-DANA, NOA = ReadScope("dana"), ReadScope("noa")
+DANA, NOA = ("dana",), ("noa",)
 ALL = frozenset(StreamKind)
 POLL_S = 0.2
 # Looks without an event after which nothing more is expected.
@@ -39,11 +38,11 @@ class StreamRig:
 
     async def open(
         self,
-        scope: ReadScope = DANA,
+        users: tuple[str, ...] = DANA,
         after: str | None = None,
         kinds: Iterable[StreamKind] = USER_KINDS,
     ) -> EventFeed:
-        return await self.stream.open(scope, after=after, kinds=frozenset(kinds), poll_s=POLL_S)
+        return await self.stream.open(users, after=after, kinds=frozenset(kinds), poll_s=POLL_S)
 
 
 async def told(feed: EventFeed, count: int | None = None) -> list[StreamEvent]:
@@ -111,6 +110,13 @@ class EventStreamContract:
         events = await told(feed)
         await feed.close()
         assert kinds_of(events) == ["stored"]
+
+    async def test_one_feed_tells_of_several_users(self, rig: StreamRig) -> None:
+        feed = await rig.open((*DANA, *NOA))
+        for user in ("dana", "omri", "noa"):
+            await rig.changes.store(user, f"m-{user}")
+        assert [event.user_id for event in await told(feed)] == ["dana", "noa"]
+        await feed.close()
 
     async def test_each_follower_hears_its_own(self, rig: StreamRig) -> None:
         hers, other = await rig.open(DANA), await rig.open(NOA)

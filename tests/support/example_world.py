@@ -4,11 +4,14 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import httpx
 
 from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.webhooks.records import Delivery, Webhook
+from rayapp.admin.webhooks.rules import new_secret
 from rayapp.api.app import create_api
 from rayapp.api.auth import HOLDS
 from rayapp.api.openapi import examples
@@ -103,9 +106,43 @@ async def example_world() -> Harness:
     await add_books(world)
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     await keys.create("shop", user_id=None, scopes=["admin"], org_id="acme")
+    await add_webhook(world)
     complete_with_endpoint(world)
     await world.services.storage_report.roll_up()
     return world
+
+
+async def add_webhook(world: Harness) -> None:
+    """`hook-1`, whose program did not take the event `event-1`."""
+    now = world.clock.now()
+    hook = Webhook(
+        user_id="admin",
+        webhook_id="hook-1",
+        url="https://garden.example/events",
+        kinds=("stored", "archived"),
+        secret=new_secret(b"k" * 24),
+        since="00000000",
+        principal="local",
+        created_at=now,
+        description="Tells the garden",
+    )
+    await world.webhooks.add(hook, 1)
+    told = Delivery(
+        user_id="admin",
+        delivery_id="event-1",
+        webhook_id="hook-1",
+        kind="stored",
+        at=now,
+        data={"memory_id": "mem-1", "tier": "memory_bank"},
+        expires_at=now + timedelta(days=30),
+        tries=1,
+        tried_at=now,
+        status=503,
+        took_ms=41.5,
+    )
+    await world.webhooks.queue([told])
+    (claim,) = await world.webhooks.deliveries.claim("test", 1, 60.0)
+    await world.webhooks.deliveries.bury(claim, "The program answered with status 503.")
 
 
 class Endpoint(ChatEndpoint):

@@ -57,6 +57,7 @@ from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.shared_items import InMemorySharedItems
 from tests.support.stores.usage import InMemoryUsageStore
 from tests.support.stores.user_archive import InMemoryUserArchive
+from tests.support.stores.webhooks import InMemoryWebhookStore, RecordingSender
 
 Found = TypeVar("Found")
 
@@ -242,6 +243,7 @@ class InMemoryStores(Stores):
         self.conversations = world.conversations
         self.books = world.books
         self.archive = world.archive
+        self.webhooks = world.webhooks
         world.archive.also("idempotency", self.idempotency._rows)
 
 
@@ -320,6 +322,8 @@ class Harness:
             clock=self.clock,
         )
         self.archive.keeping(self.conversations, self.windows)
+        self.webhooks = InMemoryWebhookStore(self.clock)
+        self.sender = RecordingSender()
 
     @classmethod
     async def open(cls, **overrides: Any) -> Harness:
@@ -353,6 +357,7 @@ class Harness:
             reranker=self.reranker,
             encoder=None if self.encoder is None else await opened(self.encoder),
         )
+        self.container.webhook_sender = self.sender
         await self.index.open(self.schema)
         await self.index.rebuilt()
         self.services = self.container.services()

@@ -7,7 +7,7 @@ knows of webhooks: one process reads for all users and keeps how far it came aft
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime, timedelta
 
 from rayapp.admin.ports import USER_KINDS, EventFeed, EventStream, StreamEvent
@@ -17,8 +17,8 @@ from rayapp.admin.webhooks.rules import BACKOFF, GONE, body_of, headers_of, want
 from rayapp.bulk.ports import LeaseStore
 from rayapp.core.claims import Claim, put_back
 from rayapp.core.errors import NotFound
-from rayapp.core.ids import derived_id
 from rayapp.core.runtime import Runtime
+from rayapp.memory.item import derived_id
 from rayapp.memory.scope import ReadScope
 
 log = logging.getLogger("rayapp.webhooks")
@@ -55,18 +55,24 @@ class WebhookFeed:
     _feed: EventFeed | None = None
     _users: frozenset[str] = frozenset()
 
+    @property
+    def following(self) -> bool:
+        """Whether the next look waits for events."""
+        return self._feed is not None
+
     async def run_once(self) -> int:
         """Queue what happened since the last look; how many deliveries.
 
         Waits up to `POLL_S` for the next event where somebody is to be told.
         """
-        if await self.leases.acquire(LEASE, self.runtime.process, LEASE_S) is None:
-            await self.close()
-            return 0
         webhooks = await self.store.told()
         if not webhooks:
             await self.close()
-            await self.store.move_to(None)
+            if await self.store.position() is not None:
+                await self.store.move_to(None)
+            return 0
+        if await self.leases.acquire(LEASE, self.runtime.process, LEASE_S) is None:
+            await self.close()
             return 0
         try:
             feed = await self._opened(webhooks)
@@ -144,7 +150,6 @@ class WebhookDeliveries:
     sender: WebhookSender
     _: KW_ONLY
     runtime: Runtime
-    _owner: str = field(default="", init=False)
 
     async def run_once(self) -> int:
         """Send what is due; how many tries were made."""

@@ -12,7 +12,8 @@ from rayapp.memory.scope import ReadScope, WriteScope
 class WebhookStore(Protocol):
     """Webhooks, how far the feed has come, and what is told. Raises StoreDown."""
 
-    deliveries: ClaimQueue[Delivery]
+    @property
+    def deliveries(self) -> ClaimQueue[Delivery]: ...
 
     async def add(self, webhook: Webhook, most: int) -> bool:
         """False: the user has `most` already."""

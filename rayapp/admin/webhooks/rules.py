@@ -21,7 +21,7 @@ from rayapp.core.errors import InvalidInput
 SECRET_PREFIX = "whsec_"
 SECRET_BYTES = 32
 # From a second to an hour: a day in all, then the webhook is switched off.
-BACKOFF = Backoff(pause_s=1.0, most_s=3_600.0, tries=35)
+BACKOFF = Backoff(pause_s=1.0, most_s=3_600.0, tries=36)
 GONE = 410
 _PORTS = {"http": 80, "https": 443}
 # Addresses of IPv6 that lead to one of IPv4 behind a translator.

@@ -8,14 +8,7 @@ from datetime import timedelta
 from rayapp.admin.ports import USER_KINDS, EventStream
 from rayapp.admin.webhooks.delivery import attempted
 from rayapp.admin.webhooks.ports import WebhookSender, WebhookStore
-from rayapp.admin.webhooks.records import (
-    TEST,
-    Delivery,
-    LoggedDelivery,
-    OffReason,
-    Reply,
-    Webhook,
-)
+from rayapp.admin.webhooks.records import TEST, Delivery, LoggedDelivery, OffReason, Reply, Webhook
 from rayapp.admin.webhooks.rules import SECRET_BYTES, checked_url, new_secret
 from rayapp.core.claims import WorkState
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
@@ -88,7 +81,7 @@ class WebhooksService:
     async def change(self, scope: WriteScope, webhook_id: str, change: WebhookChange) -> Webhook:
         """What happened while it was off is told when it is on again, as far as the stream goes
         back. Raises InvalidInput: nothing is sent to this address."""
-        found = await self.get(scope.read, webhook_id)
+        found = await self.get(scope.own, webhook_id)
         if change.url is not None:
             await self.sender.check(*checked_url(change.url))
         off = found.off
@@ -106,17 +99,17 @@ class WebhooksService:
 
     async def renew_secret(self, scope: WriteScope, webhook_id: str) -> Webhook:
         """From now on the earlier secret signs nothing."""
-        found = await self.get(scope.read, webhook_id)
+        found = await self.get(scope.own, webhook_id)
         secret = new_secret(secrets.token_bytes(SECRET_BYTES))
         return await self._replaced(replace(found, secret=secret))
 
     async def delete(self, scope: WriteScope, webhook_id: str) -> None:
         if not await self.store.delete(scope, webhook_id):
-            await self.get(scope.read, webhook_id)
+            await self.get(scope.own, webhook_id)
 
     async def test(self, scope: WriteScope, webhook_id: str) -> Reply:
         """Send an event of the kind `test` now, on or off; nothing of it is kept."""
-        found = await self.get(scope.read, webhook_id)
+        found = await self.get(scope.own, webhook_id)
         now = self.runtime.clock.now()
         trial = Delivery(
             user_id=scope.user_id,
@@ -143,7 +136,7 @@ class WebhooksService:
 
         Raises NotFound: there is no such delivery.
         """
-        await self.get(scope.read, webhook_id)
+        await self.get(scope.own, webhook_id)
         since = self.runtime.clock.now() - timedelta(days=days)
         count = await self.store.again(scope, webhook_id, delivery_id=delivery_id, since=since)
         if delivery_id is not None and not count:

@@ -75,6 +75,14 @@ class EventSettings(SettingsSection):
     )
 
 
+class WebhookSettings(SettingsSection):
+    allow_private: bool = setting(
+        False,
+        "Send to addresses in private networks and of this machine: for a service of one's own.",
+    )
+    timeout_s: float = setting(10.0, "How long a program may take to answer.", gt=0, le=30)
+
+
 class HooksSettings(SettingsSection):
     session_ttl_days: float = setting(
         30.0,
@@ -566,6 +574,7 @@ class Settings(SettingsSection):
     hooks: HooksSettings = setting(HooksSettings(), "Hooks around a turn of a chat.")
     tool_results: ToolResultSettings = setting(ToolResultSettings(), "Remembered answers of tools.")
     events: EventSettings = setting(EventSettings(), "Event stream.")
+    webhooks: WebhookSettings = setting(WebhookSettings(), "Events told to programs.")
     models: ModelsSettings = setting(ModelsSettings(), "Language model of the helpers.")
     jobs: JobsSettings = setting(JobsSettings(), "Bulk jobs.")
     reindex: ReindexSettings = setting(ReindexSettings(), "Reindex.")

@@ -268,6 +268,8 @@ COLLECTIONS: tuple[Collection, ...] = (
     ),
     Collection("imports", why="how far imports have come"),
     Collection("idempotency", backed_up=False, why="answers to requests that are over in a day"),
+    Collection("webhooks", why="addresses and secrets of programs; who moves sets them up anew"),
+    Collection("webhook_deliveries", why="what was told to programs, for thirty days"),
     Collection("model_usage", why="the operator's ledger of what models cost"),
     Collection(
         LEGACY_BANK,
@@ -299,6 +301,7 @@ COLLECTIONS: tuple[Collection, ...] = (
             ("jobs", "work of the operator, without texts of users"),
             ("job_partitions", "as jobs"),
             ("leases", "names of processes"),
+            ("webhook_feed", "how far the event stream was read"),
         )
     ),
 )

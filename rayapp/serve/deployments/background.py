@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ray.serve.handle import DeploymentHandle
 
+from rayapp.admin.webhooks.delivery import WebhookDeliveries, WebhookFeed
 from rayapp.container.services import Container
 from rayapp.core.disk_space import DiskSpace
 from rayapp.core.errors import RayappError
@@ -173,6 +174,8 @@ DUTY_PAUSE_S = 2.0
 LEARN_PAUSE_S = 2.0
 # Pause between two looks for documents to read, seconds: a person waits for the first word.
 READ_PAUSE_S = 1.0
+# Pause between two looks for events to send, seconds: a program reacts while a person waits.
+TELL_PAUSE_S = 1.0
 # Documents that are read side by side, each of another user: a library of one keeps nobody waiting.
 READERS = 2
 
@@ -190,6 +193,8 @@ class Maintenance(Role):
             self._learn(service),
             *(self._read(container.book_work, container.disk) for _ in range(READERS)),
             self._read(container.book_digests, container.disk),
+            self._follow(container.webhook_feed),
+            self._tell(container.webhook_deliveries),
         )
 
     async def _drain(self, service: MaintenanceService) -> None:
@@ -218,6 +223,22 @@ class Maintenance(Role):
         while not self.loops.stopping:
             worked = None if disk.full else await _tried("documents", work.run_once)
             await pause.after(worked or 0)
+
+    async def _follow(self, feed: WebhookFeed) -> None:
+        """What happens, for webhooks; a look waits by itself where somebody is to be told."""
+        pause = Pause(DUTY_PAUSE_S)
+        try:
+            while not self.loops.stopping:
+                if not feed.following:
+                    await pause.after(0)
+                await _tried("webhooks", feed.run_once)
+        finally:
+            await feed.close()
+
+    async def _tell(self, deliveries: WebhookDeliveries) -> None:
+        pause = Pause(TELL_PAUSE_S)
+        while not self.loops.stopping:
+            await pause.after(await _tried("webhooks", deliveries.run_once) or 0)
 
     async def release(self) -> None:
         try:

@@ -7,6 +7,7 @@ index tells what may be taken. All comparisons use the server's time.
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from pymongo import ASCENDING
@@ -20,6 +21,8 @@ from rayapp.storage.mongo.predicates import due, in_seconds
 from rayapp.storage.mongo.rows import Document, reader, to_row
 
 Row = TypeVar("Row")
+# Due by any clock.
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 WAITING: Document = {"work.state": WorkState.WAITING.value}
 IN_ORDER = [("work.priority", ASCENDING), ("work.due_at", ASCENDING)]
 
@@ -38,6 +41,18 @@ class MongoClaimQueue(Generic[Row]):
         change = [{"$set": _literal(row)}, {"$set": work}]
         with translated():
             await upserted(lambda: self.rows.update_one(self._one(row), change, upsert=True))
+
+    def new_document(self, row: Row) -> Document:
+        """A row that was never queued, to be inserted: due at once."""
+        work = {"state": WorkState.WAITING.value, "owner": None, "tries": 0, "error": None}
+        return to_row(row) | {"work": {**work, "priority": 0, "fence": 1, "due_at": LONG_AGO}}
+
+    async def offer_again(self, where: Mapping[str, Any]) -> int:
+        """Put rows back into the queue as they are, due at once; how many."""
+        fence = {"$add": [{"$ifNull": ["$work.fence", 0]}, 1]}
+        work = _work(fence=fence, due_at=in_seconds(0.0))
+        with translated():
+            return (await self.rows.update_many(where, [{"$set": work}])).matched_count
 
     async def claim(self, owner: str, limit: int, claim_s: float) -> list[Claim[Row]]:
         if limit < 1:

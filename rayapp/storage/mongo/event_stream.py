@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from rayapp.memory.scope import ReadScope
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import RETRY_CODES, translated
 from rayapp.storage.mongo.indexes import EVENTS, ITEMS, JOBS, OUTCOMES, VERSIONS
-from rayapp.storage.mongo.predicates import mine, text_is
+from rayapp.storage.mongo.predicates import mine, owned_by, text_is
 from rayapp.storage.mongo.rows import from_row, to_row
 
 event_document = to_row
@@ -112,11 +112,16 @@ class MongoEventStream:
         self._database = database
 
     async def open(
-        self, scope: ReadScope, *, after: str | None, kinds: frozenset[StreamKind], poll_s: float
+        self,
+        users: Collection[str],
+        *,
+        after: str | None,
+        kinds: frozenset[StreamKind],
+        poll_s: float,
     ) -> MongoEventFeed:
         if after is not None and not _POSITION.fullmatch(after):
             raise position_lost()
-        stages, wait_ms = pipeline(scope, kinds), max(1, round(poll_s * 1000))
+        stages, wait_ms = pipeline(users, kinds), max(1, round(poll_s * 1000))
         start: Document = {} if after is None else {"resume_after": {"_data": after}}
         try:
             with translated(passing=OperationFailure):
@@ -167,7 +172,7 @@ class MongoEventFeed:
             await self._stream.close()
 
 
-def pipeline(scope: ReadScope, kinds: frozenset[StreamKind]) -> list[Document]:
+def pipeline(users: Collection[str], kinds: frozenset[StreamKind]) -> list[Document]:
     """Stages of the stream: what is cheap to know first, then whose it is, then what is told.
 
     The first two stages need no document, so the server looks up only those of changes that
@@ -175,7 +180,7 @@ def pipeline(scope: ReadScope, kinds: frozenset[StreamKind]) -> list[Document]:
     server (6.0) then loses updates.
     """
     coarse, exact = _conditions(kinds)
-    owned = {f"fullDocument.{name}": value for name, value in mine(scope).items()}
+    owned = {f"fullDocument.{name}": value for name, value in owned_by(users).items()}
     whose: Document = {"$or": [owned, _IS_JOB]} if StreamKind.JOB in kinds else owned
     told = {f"fullDocument.{name}": True for name in _TOLD}
     return [
@@ -236,6 +241,7 @@ def event_of(change: Mapping[str, Any]) -> StreamEvent:
         position=str(change["_id"]["_data"]),
         kind=kind,
         at=at if at.tzinfo is not None else at.replace(tzinfo=UTC),
+        user_id=None if kind is StreamKind.JOB else doc["user_id"],
         data=data,
     )
 

@@ -43,6 +43,9 @@ MODEL_WINDOWS = "model_windows"
 HOLDS = "legal_holds"
 DAYS = "daily_metrics"
 BACKUP_KEYS = "backup_keys"
+WEBHOOKS = "webhooks"
+WEBHOOK_DELIVERIES = "webhook_deliveries"
+WEBHOOK_FEED = "webhook_feed"
 UNDERSTANDINGS = "understandings"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
@@ -364,6 +367,14 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ),
     MODEL_WINDOWS: (index("user_model", "user_id model", unique=True),),
     PERSONALITY: (index("user", "user_id", unique=True),),
+    WEBHOOKS: (index("user_webhook", "user_id webhook_id", unique=True),),
+    WEBHOOK_FEED: (),
+    WEBHOOK_DELIVERIES: (
+        CLAIM_DUE,
+        index("user_delivery", "user_id delivery_id", unique=True),
+        index("webhook_log", "user_id webhook_id -at"),
+        index("delivery_expiry", "expires_at", ttl_s=0),
+    ),
     UNDERSTANDINGS: (
         CLAIM_DUE,
         index("user_source", "user_id memory_id", unique=True),

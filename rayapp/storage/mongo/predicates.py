@@ -1,7 +1,7 @@
 """The only place where scopes and filters become MongoDB predicates. Pure."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -74,7 +74,7 @@ def naming(collection: Collection, user: object) -> Predicate:
     return names[0] if len(names) == 1 else {"$or": names}
 
 
-def owned_by(user_ids: Sequence[str]) -> Predicate:
+def owned_by(user_ids: Iterable[str]) -> Predicate:
     """Rows of several users, for work that a background owner does for all of them."""
     return {"user_id": {"$in": sorted({checked_user(user_id) for user_id in user_ids})}}
 

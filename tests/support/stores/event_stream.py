@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rayapp.admin.ports import StreamEvent, StreamKind
 from rayapp.core.errors import NotFound
 from rayapp.core.runtime import Clock
-from rayapp.memory.scope import ReadScope
 
 _POSITION = re.compile(r"[0-9a-f]{8}")
 
@@ -37,7 +36,11 @@ class InMemoryEventStream:
     ) -> StreamEvent:
         """`user_id` is None for a job."""
         event = StreamEvent(
-            position=position(len(self.log) + 1), kind=kind, at=self._clock.now(), data=dict(data)
+            position=position(len(self.log) + 1),
+            kind=kind,
+            at=self._clock.now(),
+            user_id=user_id,
+            data=dict(data),
         )
         async with self.told:
             self.log.append((user_id, event))
@@ -45,7 +48,12 @@ class InMemoryEventStream:
         return event
 
     async def open(
-        self, scope: ReadScope, *, after: str | None, kinds: frozenset[StreamKind], poll_s: float
+        self,
+        users: Collection[str],
+        *,
+        after: str | None,
+        kinds: frozenset[StreamKind],
+        poll_s: float,
     ) -> InMemoryEventFeed:
         at = len(self.log)
         if after is not None:
@@ -57,7 +65,9 @@ class InMemoryEventStream:
                     code="position_lost",
                 )
         self.open_feeds += 1
-        return InMemoryEventFeed(self, scope, kinds, min(poll_s, self._longest_poll_s), at)
+        return InMemoryEventFeed(
+            self, frozenset(users), kinds, min(poll_s, self._longest_poll_s), at
+        )
 
 
 @dataclass(eq=False)
@@ -65,7 +75,7 @@ class InMemoryEventFeed:
     """Implements `EventFeed`."""
 
     stream: InMemoryEventStream
-    scope: ReadScope
+    users: frozenset[str]
     kinds: frozenset[StreamKind]
     poll_s: float
     at: int
@@ -97,7 +107,7 @@ class InMemoryEventFeed:
         while self.at < len(self.stream.log):
             owner, event = self.stream.log[self.at]
             self.at += 1
-            mine = event.kind is StreamKind.JOB or owner == self.scope.user_id
+            mine = event.kind is StreamKind.JOB or owner in self.users
             if mine and event.kind in self.kinds:
                 return replace(event)
         return None
