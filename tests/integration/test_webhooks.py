@@ -71,7 +71,7 @@ def verified(secret: str, headers: dict[str, str], body: bytes) -> bool:
 
 def store(http: httpx.Client, text: str) -> str:
     answer = http.post("/api/memory/store", json={"text": text})
-    assert answer.status_code == 200, answer.text
+    assert answer.status_code == 201, answer.text
     memory_id: str = answer.json()["memory_id"]
     return memory_id
 
@@ -102,7 +102,7 @@ def test_what_happens_is_told_signed_without_its_text(
         assert (tried["delivered"], tried["status"]) == (True, 204)
         assert receiver.bodies()[-1]["type"] == "test"
 
-        gone = http.request("DELETE", "/api/data/user", json={"confirm": "DELETE"})
+        gone = http.delete("/api/memory/user?confirm=DELETE")
         assert gone.status_code == 200, gone.text
         assert gone.json()["complete"], gone.text
         assert http.get(path).status_code == 404
