@@ -45,6 +45,7 @@ from rayapp.api.routes import (
     tools,
     upkeep,
     user_data,
+    vectors,
     webhooks,
 )
 from rayapp.api.services import Services, Starting
@@ -55,7 +56,7 @@ from rayapp.core.settings.model import Settings
 ROUTERS = (
     *(memories, search, bank, learning, graphs, context, hooks, completions, conversations),
     *(insights, tools, mcp, tool_results, events, ops, jobs, system, personality, prompt),
-    *(user_data, upkeep, session_tokens, webhooks, books, backup),
+    *(user_data, upkeep, session_tokens, vectors, webhooks, books, backup),
 )
 ROUTES: tuple[Route, ...] = tuple(
     route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)

@@ -35,6 +35,7 @@ GROUPS: Mapping[str, str] = {
     FIRST: "Keep a memory, find it, say what helped; before and after each turn of an assistant.",
     "memories": "Store, read, change, archive and explain memories.",
     "search": "Find memories by meaning and by words, or list the newest.",
+    "vectors": "Memories by their vectors alone: the nearest, and how near two are.",
     "learning": "Say what worked and what failed, and let promotion run.",
     "books": "Documents: upload, follow, search, quote and delete them.",
     "context": "What an assistant should know before it answers.",

@@ -45,6 +45,7 @@ from rayapp.portability.foreign import ForeignImportService
 from rayapp.portability.imports import ImportService
 from rayapp.search.explain import Explainer
 from rayapp.search.service import SearchService
+from rayapp.search.vectors import VectorsService
 
 
 class Starting(Protocol):
@@ -82,6 +83,7 @@ class Services:
     tool_results: ToolResultService
     events: EventStreamService
     webhooks: WebhooksService
+    vectors: VectorsService
     models: ModelCalls
     jobs: JobsService
     consistency: ConsistencyService

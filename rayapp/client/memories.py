@@ -10,6 +10,7 @@ from rayapp.core.errors import DependencyDown
 from rayapp.wire import bank as facts
 from rayapp.wire import memories as wire
 from rayapp.wire.search import RecentAnswer, RecentView, SearchAnswerView
+from rayapp.wire.vectors import CompareAnswer, NearAnswer
 
 MEMORY = "/api/memory"
 ITEMS = f"{MEMORY}/items"
@@ -131,6 +132,36 @@ class MemoryCalls(Core):
         """Why a search shows it, or which stage lost it. Raises NotFound."""
         path = asked(at(ITEMS, memory_id, "explain"), query=query)
         return self.reading(wire.ExplainAnswer, path, **who)
+
+    @call
+    def search_vector(
+        self,
+        vector: Sequence[float],
+        *,
+        limit: int | None = None,
+        tiers: Sequence[str] | None = None,
+        filters: Mapping[str, Any] | None = None,
+        **who: Unpack[Reader],
+    ) -> Talk[NearAnswer]:
+        """The nearest memories of a vector. Raises InvalidInput."""
+        body = given({"limit": limit, "tiers": tiers, "filters": filters})
+        sent = body | {"vector": [float(one) for one in vector]}
+        return self.reading(NearAnswer, "/api/vectors/search", sent, **who)
+
+    @call
+    def nearest(
+        self, memory_id: str, *, limit: int | None = None, **who: Unpack[Reader]
+    ) -> Talk[NearAnswer]:
+        """The nearest memories of one of them. Raises NotFound, Conflict."""
+        path = asked(at("/api/vectors/nearest", memory_id), limit=limit)
+        return self.reading(NearAnswer, path, **who)
+
+    @call
+    def compare(self, memory_id: str, other_id: str, **who: Unpack[Reader]) -> Talk[float]:
+        """The cosine of two memories. Raises NotFound, Conflict."""
+        body = {"memory_ids": [memory_id, other_id]}
+        answer = yield from self.reading(CompareAnswer, "/api/vectors/compare", body, **who)
+        return answer.cosine
 
     @call
     def search(

@@ -113,6 +113,7 @@ from rayapp.search.retrievers import Retrievers
 from rayapp.search.rules.confidence import Calibrated, Calibration, calibrated
 from rayapp.search.rules.knowledge import KnowledgeRule
 from rayapp.search.service import SearchService
+from rayapp.search.vectors import VectorsService
 from rayapp.storage.backup_files import open_backups
 from rayapp.storage.files import (
     kept_secret,
@@ -335,6 +336,12 @@ class Container:
             on_empty=self.deferred.check_missing,
             runtime=self.runtime,
             knowledge=knowledge_rule_of(self.schema.model, self.schema.encoder),
+        )
+
+    @cached_property
+    def vectors(self) -> VectorsService:
+        return VectorsService(
+            self.stores.items, self.index, schema=self.schema, runtime=self.runtime
         )
 
     @cached_property
