@@ -112,5 +112,5 @@ def test_an_address_that_leads_nowhere_is_refused(service: RunningService) -> No
     with service.client(USER) as http:
         for url in ("ftp://a.example/", "http://no-such-host.invalid/"):
             answer = http.post("/api/webhooks", json={"url": url})
-            assert answer.status_code == 400, answer.text
+            assert answer.status_code == 422, answer.text
             assert answer.json()["details"] == {"field": "url"}
