@@ -146,7 +146,13 @@ class FakeService:
         stored = sum(len(mine) for mine in self.users.values())
         pending = 7 if self.stuck else min(self.pending_reads, stored)
         self.pending_reads = max(0, self.pending_reads - 1)
-        index = {"pending": pending, "synced": stored, "failed": 0, "oldest_pending_s": 0.0}
+        index = {
+            "pending": pending,
+            "synced": stored,
+            "failed": 0,
+            "oldest_pending_s": 0.0,
+            "unencoded": 0,
+        }
         return JSONResponse({"success": True, "index": index})
 
     async def readyz(self, request: Request) -> Response:

@@ -95,13 +95,16 @@ class Process:
         settings: Settings,
         embedding: DeploymentHandle[Any] | None,
         reranker: Reranker | None = None,
+        *,
+        answers: bool = False,
     ) -> None:
+        """`answers`: questions come here, so the encoder stays in memory."""
         configure_logging(settings.logging)
         self.settings = settings
         self.metrics = RayMetrics()
         self.startup = Startup()
         self._embedder = query_embedder(settings, embedding, self.metrics)
-        self._encoder = bootstrap.text_encoder(settings, self.metrics)
+        self._encoder = bootstrap.text_encoder(settings, self.metrics, kept=answers)
         self._reranker = reranker
         self._tasks: set[asyncio.Task[None]] = set()
         self._clients: tuple[bootstrap.Stores, VectorIndex] | None = None
