@@ -149,7 +149,17 @@ class Process:
             reranker=self._reranker,
             encoder=None if self._encoder is None else await opened(self._encoder),
         )
-        schema = container.schema
+        try:
+            return await self._with_index(container)
+        except SchemaMismatch:
+            if container.encoder is None:
+                raise
+            # A Qdrant server cannot make room in a collection that it has (decision 0096).
+            return await self._with_index(container.without_encoder())
+
+    async def _with_index(self, container: Container) -> Container:
+        """Itself, its index open or being opened. SchemaMismatch."""
+        index, stores, schema = container.index, container.stores, container.schema
 
         async def open_index() -> None:
             """Also onto a collection that a reindex filled for the model of this process."""
