@@ -113,7 +113,7 @@ class DatagovSuite(ServiceSuite[DatagovSet]):
     async def run(self) -> DatagovRun:
         """Raises RayappError: the service is away, refuses the caller or has no catalogue."""
         await self._needs_catalogue()
-        await wait_indexed(self.client, self.progress, "datagov index")
+        await wait_indexed(self.client, self.progress, "datagov index", encoded=True)
         run = DatagovRun(
             descriptions=SuiteRun(self.loaded.descriptions.sampled(self.limit_questions)),
             questions=SuiteRun(self.loaded.questions.sampled(self.limit_questions)),

@@ -162,7 +162,7 @@ class OutcomesSuite(ServiceSuite[OutcomesSet]):
         count = sum(len(scenarios) for scenarios, _ in groups)
         for scenarios, user_id in groups:
             run.stored += await self._store(scenarios, user_id)
-        await wait_indexed(self.client, self.progress, f"outcomes {form}: index")
+        await wait_indexed(self.client, self.progress, f"outcomes {form}: index", encoded=True)
         with self.progress.step(f"outcomes {form}", count * len(LEVELS)) as bar:
             done = 0
             for level in LEVELS:
@@ -279,4 +279,4 @@ class OutcomesSuite(ServiceSuite[OutcomesSet]):
                 await self._store(self.loaded.scenarios, user_id)
                 await self._judge(self.loaded.scenarios, user_id, range(JUDGED_LEVEL))
                 bar.advance()
-        await wait_indexed(self.client, self.progress, "outcomes same store: index")
+        await wait_indexed(self.client, self.progress, "outcomes same store: index", encoded=True)

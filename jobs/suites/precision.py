@@ -120,7 +120,7 @@ class PrecisionSuite(ServiceSuite[PrecisionSet]):
                 for memory, reply in zip(memories, replies, strict=True)
                 if reply.status == "rejected"
             ]
-        await wait_indexed(self.client, self.progress, "precision: index")
+        await wait_indexed(self.client, self.progress, "precision: index", encoded=True)
         with self.progress.step("precision: ask", len(self._cases) * len(WAYS)) as bar:
             for way in WAYS:
                 run.results += await self._asked(way, bar)

@@ -167,7 +167,7 @@ async def store_suite(
             for batch in _batches(corpus.documents, BATCH_ITEMS):
                 await _store(client, user_id, batch, run, known)
                 bar.advance(len(batch))
-    await wait_indexed(client, progress, f"{suite.name}: index")
+    await wait_indexed(client, progress, f"{suite.name}: index", encoded=True)
     await asyncio.sleep(SETTLED_S)
     return StoredSuite(
         suite, run_id, names, run.stored, run.duplicates, rejected=tuple(run.rejected)

@@ -174,10 +174,12 @@ class HealthService:
             self.stores.items.backlog(),
             self._tier_counts(),
             self.stores.items.failures(FAILURE_SAMPLE),
-            self._points(),
+            self._counted(self.index.count),
             self._learning(),
             last_report(self.stores.events),
         )
+        # After the backlog: what was pending then has its point by now, and lacks the vector.
+        unencoded = await self._counted(self.index.unencoded) if self.schema.encoder else 0
         components = await self.components()
         breakers = await self.breakers()
         disk = self.runtime.disk.look()
@@ -193,6 +195,7 @@ class HealthService:
                 "synced": backlog.synced,
                 "failed": backlog.failed,
                 "oldest_pending_s": round(backlog.oldest_pending_s, 3),
+                "unencoded": unencoded,
             },
             "needs_reindex_total": backlog.pending + backlog.failed,
             "needs_reindex_sample": [_failure_row(item) for item in failures],
@@ -205,6 +208,7 @@ class HealthService:
                 "dimension": self.schema.dims,
                 "model": self.schema.model,
                 "analyser": self.schema.analyser,
+                "encoder": self.schema.encoder or None,
             },
             "models": await self._models_row(),
             "health_issues": [c.message for c in components if not c.healthy],
@@ -277,9 +281,10 @@ class HealthService:
         }
         return {"healthy": health.ready, "message": health.detail, **facts}
 
-    async def _points(self) -> int | None:
+    async def _counted(self, count: Callable[[], Awaitable[int]]) -> int | None:
+        """None: the index does not answer."""
         try:
-            return await asyncio.wait_for(self.index.count(), CHECK_TIMEOUT_S)
+            return await asyncio.wait_for(count(), CHECK_TIMEOUT_S)
         except (RayappError, TimeoutError):
             return None
 

@@ -115,7 +115,9 @@ class Progress:
             bar.end()
 
 
-async def wait_indexed(client: MemoryClient, progress: Progress, name: str) -> None:
+async def wait_indexed(
+    client: MemoryClient, progress: Progress, name: str, *, encoded: bool = False
+) -> None:
     """Wait until nothing is pending; the bar's total is the backlog at its highest.
 
     Raises: as `MemoryClient.wait_indexed`.
@@ -125,7 +127,8 @@ async def wait_indexed(client: MemoryClient, progress: Progress, name: str) -> N
 
         def show(backlog: BacklogView) -> None:
             nonlocal highest
-            highest = max(highest, backlog.pending)
-            bar.at(highest - backlog.pending, highest)
+            waiting = backlog.waiting(encoded=encoded) or 0
+            highest = max(highest, waiting)
+            bar.at(highest - waiting, highest)
 
-        await client.wait_indexed(on_progress=show)
+        await client.wait_indexed(on_progress=show, encoded=encoded)

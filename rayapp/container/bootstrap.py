@@ -167,12 +167,15 @@ def with_cache(inner: Embedder, settings: Settings, metrics: Metrics, *, remote:
     return CachedEmbedder(inner, layers, settings.embedding, metrics=metrics)
 
 
-def text_encoder(settings: Settings, metrics: Metrics) -> Encoder | None:
-    """The encoder in this process, its latest texts kept; None where it is off. ConfigError."""
+def text_encoder(settings: Settings, metrics: Metrics, *, kept: bool = False) -> Encoder | None:
+    """The encoder in this process, its latest texts kept; None where it is off. ConfigError.
+
+    `kept`: see `encoder_service`.
+    """
     encoder = settings.embedding.encoder
     if not encoder.enabled:
         return None
-    service = encoder_service(settings, metrics)
+    service = encoder_service(settings, metrics, kept=kept)
     layers = [CacheLayer("lru", InMemoryCache(encoder.lru_items, SystemClock()))]
     return TextEncoder(CachedEmbedder(service, layers, service.settings, metrics=metrics))
 

@@ -19,6 +19,8 @@ from rayapp.search.feature_reranker import FeaturesRerankBackend
 # Calls in flight at a model server: one is computed, one is read, two wait at the server so that
 # it never idles.
 HTTP_CONCURRENCY = 4
+# Without a text for so long, the encoder of a process that answers no questions is let go.
+ENCODER_IDLE_S = 60.0
 # The same at a model on a GPU: one is computed, one is turned into tokens. On a CPU both steps
 # need the same cores, so one call at a time, and the next batch waits for late company.
 GPU_CONCURRENCY = 2
@@ -101,10 +103,16 @@ def embedding_service(settings: Settings, metrics: Metrics) -> EmbeddingService:
     return EmbeddingService(backend, settings.embedding, traits, breaker=own, metrics=metrics)
 
 
-def encoder_service(settings: Settings, metrics: Metrics) -> EmbeddingService:
-    """The gateway's model side of the encoder. Loads it here and now. ConfigError."""
+def encoder_service(settings: Settings, metrics: Metrics, *, kept: bool) -> EmbeddingService:
+    """The gateway's model side of the encoder. ConfigError.
+
+    `kept`: it is loaded here and now and stays, so that no question waits for it. Otherwise it is
+    loaded when there is a text, and its memory is given back when for a while there was none.
+    """
     encoder = settings.embedding.encoder
     model = EncoderModel(encoder.model)
+    if kept:
+        model.load()
     changes = {
         "backend": "local",
         "model": model.name,
@@ -119,7 +127,7 @@ def encoder_service(settings: Settings, metrics: Metrics) -> EmbeddingService:
         max_tokens=encoder.batch.max_tokens, text_tokens=model.text_tokens, gathers=False
     )
     return EmbeddingService(
-        EncoderBackend(model),
+        EncoderBackend(model, idle_s=None if kept else ENCODER_IDLE_S),
         settings.embedding.model_copy(update=changes),
         traits,
         breaker=breaker("encoder", settings),

@@ -165,6 +165,12 @@ def tool_table() -> dict[str, ToolRow]:
     return load_tools(CONFIG_DIR / "tools.yaml")
 
 
+NO_PLACE = (
+    "The index has no place for the encoder's vectors, so searches do without it: run `rayapp job "
+    "reindex` and restart, or set embedding.encoder.enabled to false."
+)
+
+
 class Container:
     """What requests and the background work of one process are made of.
 
@@ -200,8 +206,23 @@ class Container:
         self.schema = schema_of(embedder.info, self.texts.analyser, read)
         self.watch = IndexMonitor(breaker("qdrant", self.settings))
         self.tiers_default = CORE_TIERS
+        self.notices: list[str] = []
+        self._opened = embedder
         self._launcher = launcher
         self._reranker = reranker
+
+    def without_encoder(self) -> "Container":
+        """The same for an index that has no place for the encoder's vectors, and a notice of it."""
+        made = Container(
+            self.runtime,
+            self.stores,
+            index=self.index,
+            embedder=self._opened,
+            launcher=self._launcher,
+            reranker=self._reranker,
+        )
+        made.notices.append(NO_PLACE)
+        return made
 
     def services(self) -> Services:
         """What the HTTP layer asks for, built now, so that no request pays for it."""
@@ -722,7 +743,7 @@ class Container:
                 "reranker": self.reranker,
                 **({"encoder": self.encoder} if self.encoder is not None else {}),
             },
-            notices=[notice] if notice else [],
+            notices=[*self.notices, *([notice] if notice else [])],
             runtime=self.runtime,
         )
 

@@ -32,6 +32,7 @@ class PassageIndex:
         self.collections, self.schema_of = engine.collections, engine.schema_of
         self.switch_alias, self.rebuilt = engine.switch_alias, engine.rebuilt
         self.retrieve, self.count = engine.retrieve, engine.count
+        self.unencoded = engine.unencoded
 
     def at(self, collection: str | None) -> "PassageIndex":
         return PassageIndex(self._engine.at(collection))

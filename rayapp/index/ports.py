@@ -76,6 +76,9 @@ class VectorIndex(Protocol):
     async def count(self, scope: ReadScope | None = None, where: ItemFilter | None = None) -> int:
         """Items: passages beyond the first of each do not count."""
 
+    async def unencoded(self) -> int:
+        """How many items lack the encoder's vector; 0 where it has no place."""
+
     async def create_collection(
         self, name: str, schema: IndexSchema, *, needs_rebuild: bool = False
     ) -> None:

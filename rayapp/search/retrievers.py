@@ -56,9 +56,9 @@ PENDING_KEPT = 2_000
 LATE = (DeadlineExceeded, TimeoutError)
 
 
-# Share of a user's memories without the encoder's vector above which a search says so: a few that
-# were written a moment ago have no better place than before.
-MOST_UNENCODED = 0.1
+# Memories of a user without the encoder's vector, and their share of all, above which a search says
+# so: those written a moment ago are read in a second or two, and explain says it of each of them.
+MOST_UNENCODED, MOST_UNENCODED_SHARE = 16, 0.1
 ByTier = dict[Tier, list[ScoredPoint]]
 
 
@@ -147,7 +147,8 @@ class Retrievers:
         if found is None or seen != self.views.last_seen(request.scope, request.where):
             # The store had more to say.
             found = await self._from_view(request, view, vectors)
-        if found.candidates.unencoded > MOST_UNENCODED:
+        unencoded = found.candidates.unencoded
+        if unencoded.count > MOST_UNENCODED and unencoded.share > MOST_UNENCODED_SHARE:
             trace.degrade("encoder_backlog", "encoder")
         return found
 

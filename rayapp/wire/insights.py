@@ -157,6 +157,17 @@ class BacklogView(Answer):
     synced: int
     failed: int
     oldest_pending_s: float
+    unencoded: int | None = Field(
+        description="Indexed memories that the encoder has not read yet; null while the index does "
+        "not answer."
+    )
+
+    def waiting(self, *, encoded: bool) -> int | None:
+        """How many are not yet indexed; with `encoded`, or not read by the encoder; None: unknown
+        yet."""
+        if not encoded:
+            return self.pending
+        return None if self.unencoded is None else self.pending + self.unencoded
 
 
 class DiagnosticsAnswer(BaseModel):

@@ -19,10 +19,11 @@ from jobs.build.encoder import NAME, build
 from jobs.build.encoder_graph import draw
 from jobs.build.encoder_wheel import read_wheel
 from rayapp.container.bootstrap import text_encoder
+from rayapp.container.inference import encoder_service
 from rayapp.core.errors import ConfigError, InvalidInput
 from rayapp.core.metrics import InMemoryMetrics
 from rayapp.core.settings.model import Settings
-from rayapp.inference.backends.encoder_model import EncoderModel, find_encoder
+from rayapp.inference.backends.encoder_model import EncoderBackend, EncoderModel, find_encoder
 from rayapp.inference.ports import Encoder
 from tests.contract import WHEEL_PACKAGE, missing_wheel
 
@@ -193,8 +194,9 @@ class TestPort:
         with pytest.raises(InvalidInput):
             await encoder.read(["  "], "query", timeout_s=5)
 
-    def test_off_is_no_encoder(self) -> None:
-        assert text_encoder(Settings(), InMemoryMetrics()) is None
+    def test_it_is_on_unless_switched_off(self) -> None:
+        assert text_encoder(Settings(), InMemoryMetrics()) is not None
+        assert text_encoder(switched_on(enabled=False), InMemoryMetrics()) is None
 
     def test_an_unknown_folder_says_what_to_do(self) -> None:
         with pytest.raises(ConfigError, match=rf"embedding\.encoder\.model.*{NAME}"):
@@ -207,4 +209,38 @@ class TestPort:
         (tmp_path / name).unlink()
         (tmp_path / name).write_bytes(b"not this")
         with pytest.raises(ConfigError, match="build it again"):
-            EncoderModel(str(tmp_path))
+            EncoderModel(str(tmp_path)).load()
+
+
+class TestMemory:
+    def test_a_text_after_its_release_loads_it_again(self) -> None:
+        model = EncoderModel()
+        before = model.read(["query: Where do I live?"])
+        model.release()
+        assert model._parts is None
+        assert np.array_equal(model.read(["query: Where do I live?"]), before)
+
+    async def test_it_is_let_go_when_no_text_came_for_a_while(self) -> None:
+        gone, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        class Watched(EncoderModel):
+            def release(self) -> None:
+                super().release()
+                loop.call_soon_threadsafe(gone.set)
+
+        model = Watched()
+        backend = EncoderBackend(model, idle_s=0.05)
+        await backend.encode(["passage: My sister lives in Haifa."], "passage")
+        await asyncio.wait_for(gone.wait(), 30)
+        assert model._parts is None
+        await backend.encode(["passage: My sister lives in Haifa."], "passage")
+        assert model._parts is not None
+        await backend.close()
+
+    async def test_a_process_that_answers_questions_keeps_it(self) -> None:
+        kept = encoder_service(switched_on(), InMemoryMetrics(), kept=True)
+        backend = kept.backend
+        assert isinstance(backend, EncoderBackend)
+        assert backend._model._parts is not None
+        await backend.encode(["query: Where do I live?"], "query")
+        assert backend._letting_go is None

@@ -109,4 +109,6 @@ def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert language_report.main([]) == 2
-    assert capsys.readouterr().err == "Install rayapp[encoder]: onnxruntime runs the encoder.\n"
+    assert capsys.readouterr().err == (
+        "The encoder needs onnxruntime: install it, or set embedding.encoder.enabled to false.\n"
+    )

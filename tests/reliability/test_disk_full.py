@@ -21,6 +21,7 @@ from rayapp.local.stack.paths import StackPaths, tail
 from tests.contract.test_path_encodings import ALL, Asked
 from tests.running import RunningService, started, until
 from tests.small_disk import MIB, SmallDisk, on_small_disk
+from tests.support.harness import without_encoder
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine, pytest.mark.fault, pytest.mark.takes(90)]
 # A new stack takes 390 MB, the filled one 480: with room again more is free than the reserve and
@@ -131,7 +132,7 @@ def test_a_full_disk_loses_nothing_and_says_what_to_do() -> None:
 def fill_and_recover(disk: SmallDisk) -> None:
     data = disk.folder / "data"
     data.mkdir()
-    service = started(data)
+    service = started(data, embedding=without_encoder())
     try:
         acknowledged: dict[str, str] = {}
         with service.client("full") as http:

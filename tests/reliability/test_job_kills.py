@@ -20,6 +20,7 @@ import pytest
 from pymongo import MongoClient
 
 from tests.running import RunningService, output_of, started, until
+from tests.support.harness import without_encoder
 
 pytestmark = [pytest.mark.ray, pytest.mark.fault, pytest.mark.takes(55)]
 
@@ -45,7 +46,7 @@ TRIES = 6
 @pytest.fixture(scope="module")
 def own() -> Iterator[RunningService]:
     with tempfile.TemporaryDirectory(prefix="rayapp-k-") as name:
-        running = started(Path(name), jobs={"lease_s": LEASE_S})
+        running = started(Path(name), jobs={"lease_s": LEASE_S}, embedding=without_encoder())
         try:
             admin = database(running).client.admin
             admin.command("setParameter", 1, transactionLifetimeLimitSeconds=TRANSACTION_S)

@@ -14,7 +14,7 @@ from rayapp.index.passages import PassageIndex
 from rayapp.inference.ports import Embedder, opened
 from rayapp.storage.qdrant.edge import QdrantEdgeIndex
 from rayapp.storage.qdrant.edge_engine import EdgeEngine
-from tests.support.harness import ModelEmbedder
+from tests.support.harness import ModelEmbedder, without_encoder
 from tests.support.in_process_engine import InProcessTransport
 from tests.support.jobs import FakeLauncher
 from tests.support.mongo_server import running_mongo
@@ -25,7 +25,9 @@ async def engine_container(folder: Path, **overrides: Any) -> AsyncIterator[Cont
     """Servers that end with the block; `folder` is the engine's, `overrides` are settings."""
     with running_mongo() as server:
         mongo = {"uri": server.uri, "database": "engine-container"}
-        settings = load_settings("local", env={}, overrides={"mongo": mongo, **overrides})
+        embedding = without_encoder(overrides.get("embedding", {}))
+        overrides = {"mongo": mongo, **overrides, "embedding": embedding}
+        settings = load_settings("local", env={}, overrides=overrides)
         engine = EdgeEngine(folder, settings.qdrant.alias)
         container = await container_on(engine, settings, ModelEmbedder(), InMemoryMetrics())
         await container.index.rebuilt()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from multiprocessing.util import Finalize
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -71,10 +72,17 @@ def bundled_model() -> StaticBackend:
     return StaticBackend("bilingual-static-1")
 
 
+def without_encoder(embedding: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """The settings of `embedding`, without the encoder unless they name it: most tests do not
+    concern it, and each memory would be read."""
+    return {"encoder": {"enabled": False}, **embedding}
+
+
 @lru_cache(maxsize=1)
 def local_settings() -> Settings:
-    """Those that are shipped for one machine, read once per test process."""
-    return load_settings("local", env={}, overrides={"search": AT_ONCE})
+    """Those that are shipped for one machine, without the encoder; read once per test process."""
+    overrides = {"search": AT_ONCE, "embedding": without_encoder()}
+    return load_settings("local", env={}, overrides=overrides)
 
 
 @lru_cache(maxsize=1)
@@ -328,6 +336,7 @@ class Harness:
     @classmethod
     async def open(cls, **overrides: Any) -> Harness:
         """A started service; `overrides` are settings."""
+        overrides["embedding"] = without_encoder(overrides.get("embedding", {}))
         overrides["search"] = AT_ONCE | overrides.get("search", {})
         overrides["hooks"] = PATIENT | overrides.get("hooks", {})
         return await cls(load_settings(env={}, overrides=overrides)).opened()

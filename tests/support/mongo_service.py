@@ -14,7 +14,7 @@ from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import MongoSettings
 from rayapp.index.passages import PassageIndex
 from rayapp.inference.ports import opened
-from tests.support.harness import AT_ONCE, ModelEmbedder
+from tests.support.harness import AT_ONCE, ModelEmbedder, without_encoder
 from tests.support.jobs import FakeLauncher
 from tests.support.stores.index import InMemoryIndex
 
@@ -29,6 +29,7 @@ class MongoService:
     @classmethod
     async def open(cls, mongo: MongoSettings, **overrides: Any) -> MongoService:
         overrides["search"] = AT_ONCE | overrides.get("search", {})
+        overrides["embedding"] = without_encoder(overrides.get("embedding", {}))
         settings = load_settings(env={}, overrides=overrides)
         settings = settings.model_copy(update={"mongo": mongo})
         model, index = ModelEmbedder(), PassageIndex(InMemoryIndex())

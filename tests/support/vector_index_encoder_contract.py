@@ -63,6 +63,7 @@ class VectorIndexEncoderContract:
         await index.upsert(points)
         assert await nearest(index, 1) == []
         assert sorted(await unencoded(index)) == sorted(p.point_id for p in points)
+        assert await index.unencoded() == len(points)
         await index.set_encoder([update(one, n) for n, one in enumerate(points[:3])])
         assert await unencoded(index) == [points[3].point_id]
         order = sorted(range(3), key=lambda n: -float(read(n) @ read(1)))

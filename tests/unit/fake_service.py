@@ -31,6 +31,7 @@ class FakeService:
     batches: dict[str, dict[str, Any]] = field(default_factory=dict)
     shed: dict[str, int] = field(default_factory=dict)
     pending_reads: int = 0
+    unencoded: list[int | None] = field(default_factory=list)  # what the next looks find
     reject_text: str = "\0"
     same: Callable[[str], str] = str  # texts with the same result are duplicates
     stuck: bool = False
@@ -146,7 +147,13 @@ class FakeService:
         stored = sum(len(mine) for mine in self.users.values())
         pending = 7 if self.stuck else min(self.pending_reads, stored)
         self.pending_reads = max(0, self.pending_reads - 1)
-        index = {"pending": pending, "synced": stored, "failed": 0, "oldest_pending_s": 0.0}
+        index = {
+            "pending": pending,
+            "synced": stored,
+            "failed": 0,
+            "oldest_pending_s": 0.0,
+            "unencoded": self.unencoded.pop(0) if self.unencoded else 0,
+        }
         return JSONResponse({"success": True, "index": index})
 
     async def readyz(self, request: Request) -> Response:

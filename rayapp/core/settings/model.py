@@ -282,7 +282,7 @@ class BatchSettings(SettingsSection):
 
 
 class EncoderSettings(SettingsSection):
-    enabled: bool = setting(False, "Texts are read by the encoder too; needs rayapp[encoder].")
+    enabled: bool = setting(True, "Texts are read by the encoder too, 26 MB of the package.")
     model: str = setting("", "Name or folder of another one; empty: the bundled one.")
     max_text_chars: int = setting(8_000, "Longest text given to it.", ge=100)
     lru_items: int = setting(2_000, "Texts kept in process, 3 KB each.", ge=0)

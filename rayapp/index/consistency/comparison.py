@@ -18,7 +18,7 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.index.consistency import rules
 from rayapp.index.consistency.keyspace_cursor import KeyspaceCursor
 from rayapp.index.ports import ItemScan, QuarantineStore, Requeue, VectorIndex
-from rayapp.index.records import WHOLE, Projection, StoredPoint
+from rayapp.index.records import WHOLE, StoredPoint
 from rayapp.memory.item import MemoryItem, Status
 
 # Ids of one second look and of one repair: bounds the size of a query and of a write.
@@ -65,14 +65,7 @@ class Comparison:
     async def unencoded(self) -> int:
         """Items that lack the encoder's vector. It is no drift: the indexer gives it to whatever
         lacks it, so a sweep only says how many there are."""
-        found, after = 0, None
-        while True:
-            page, after = await self._index.scroll(
-                after=after, limit=AT_ONCE, read=Projection(()), unencoded=True
-            )
-            found += len(page)
-            if after is None:
-                return found
+        return await self._index.unencoded()
 
     async def page(self, walk: KeyspaceCursor, batch: int) -> KeyspaceCursor:
         """The first look at the next ids of `walk`: it moves on, with the suspects of the page."""

@@ -6,9 +6,17 @@ int8 when the model is loaded: a third of a second, and twice the speed of compu
 rows of words stay on disk, shared by all processes, and are read as they are needed.
 """
 
+from __future__ import annotations
+
+import asyncio
+import ctypes
 import importlib
+import importlib.util
 import json
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,47 +82,44 @@ def _add_norm(weights: dict[str, Any], name: str, pair: npt.NDArray[Any]) -> Non
 
 
 class EncoderModel:
-    """Blocking calls, safe in several threads at once. `dims` of the joint vector."""
+    """Blocking calls, safe in several threads at once. `dims` of the joint vector.
+
+    It takes 90 MB while it is loaded: `read` loads what is not there, `release` lets it go.
+    """
 
     def __init__(self, name_or_folder: str = "", *, int8: bool = True, graph: bytes = b"") -> None:
-        """Loads the bundled model or that of a folder (0.5 s). ConfigError.
+        """Looks at the bundled model or at that of a folder, and loads nothing yet. ConfigError.
 
         `graph` and `int8`: another graph over the same weights, for whoever compares.
         """
-        folder = find_encoder(name_or_folder)
-        try:
-            runtime = importlib.import_module("onnxruntime")
-        except ImportError as error:
-            raise ConfigError("Install rayapp[encoder]: onnxruntime runs the encoder.") from error
-        try:
-            metadata = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
-            _check_format(metadata)
-            self.name: str = metadata["name"]
-            self.langs: tuple[str, ...] = tuple(metadata["langs"])
-            self.text_tokens: int = metadata["text_pieces"]
-            self.prefixes: dict[TextKind, str] = metadata["prefixes"]
-            self._block_bytes: int = metadata["block_bytes"]
-            self._words = np.load(folder / "words.npy", mmap_mode="r", allow_pickle=False)
-            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-            with np.load(folder / "layers.npz", allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            self._positions = arrays["positions"]
-            weights = layer_weights(arrays, self._block_bytes, int8=int8)
-            self._session = _session(
-                runtime, graph or (folder / "encoder.onnx").read_bytes(), weights
-            )
-        except ConfigError:
-            raise
-        # Broad: both libraries raise classes of their own for a file that they cannot read.
-        except Exception as error:
+        self._folder = find_encoder(name_or_folder)
+        if importlib.util.find_spec("onnxruntime") is None:
             raise ConfigError(
-                f"The encoder in {folder.name} cannot be read ({error!r}): build it again."
-            ) from error
-        if self._tokenizer.get_vocab_size() != len(self._words):
-            raise ConfigError(f"The parts of {folder.name} do not fit together: build it again.")
-        self.dims = self._positions.shape[1] * len(OUTPUTS)
-        self._tokenizer.enable_truncation(self.text_tokens)
-        self._tokenizer.no_padding()
+                "The encoder needs onnxruntime: install it, or set embedding.encoder.enabled to "
+                "false."
+            )
+        with _readable(self._folder):
+            metadata = json.loads((self._folder / "metadata.json").read_text(encoding="utf-8"))
+        _check_format(metadata)
+        self.name: str = metadata["name"]
+        self.langs: tuple[str, ...] = tuple(metadata["langs"])
+        self.text_tokens: int = metadata["text_pieces"]
+        self.prefixes: dict[TextKind, str] = metadata["prefixes"]
+        self.dims: int = metadata["dims"] * len(OUTPUTS)
+        self._block_bytes: int = metadata["block_bytes"]
+        self._int8, self._graph = int8, graph
+        self._parts: _Parts | None = None
+        self._loading = threading.Lock()
+
+    def load(self) -> None:
+        """Now and not with the first text: 0.4 s. ConfigError for files that cannot be read."""
+        self._loaded()
+
+    def release(self) -> None:
+        """Give its memory back; the next text loads it again."""
+        with self._loading:
+            self._parts = None
+        give_back_memory()
 
     def read(self, texts: Sequence[str]) -> Vector:
         """float32 `[texts, dims]`: both vectors of each text side by side, unit length each.
@@ -123,21 +128,80 @@ class EncoderModel:
         a text would get other vectors than alone, and company saves nothing here (above 32 pieces
         none, below a quarter at most; measured).
         """
+        parts = self._loaded()
         joint = np.empty((len(texts), self.dims), dtype=np.float32)
-        for row, text in enumerate(self._tokenizer.encode_batch(list(texts))):
-            rows = dequantised(self._words[text.ids], self._block_bytes)
-            rows += self._positions[: len(rows)]
-            outputs = self._session.run(OUTPUTS, {"rows": rows[None]})
+        for row, text in enumerate(parts.tokenizer.encode_batch(list(texts))):
+            rows = dequantised(parts.words[text.ids], self._block_bytes)
+            rows += parts.positions[: len(rows)]
+            outputs = parts.session.run(OUTPUTS, {"rows": rows[None]})
             joint[row] = np.concatenate([each[0] / np.linalg.norm(each) for each in outputs])
         return joint
 
+    def _loaded(self) -> _Parts:
+        with self._loading:
+            if self._parts is None:
+                with _readable(self._folder):
+                    self._parts = self._read_parts()
+                # The weights in floating point and the tokenizer's file: 30 MB.
+                give_back_memory()
+            return self._parts
 
-def _session(runtime: Any, graph: bytes, weights: dict[str, Any]) -> Any:
+    def _read_parts(self) -> _Parts:
+        folder = self._folder
+        words = np.load(folder / "words.npy", mmap_mode="r", allow_pickle=False)
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        with np.load(folder / "layers.npz", allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        if (tokenizer.get_vocab_size(), self.dims) != (
+            len(words),
+            arrays["positions"].shape[1] * len(OUTPUTS),
+        ):
+            raise ConfigError(f"The parts of {folder.name} do not fit together: build it again.")
+        tokenizer.enable_truncation(self.text_tokens)
+        tokenizer.no_padding()
+        weights = layer_weights(arrays, self._block_bytes, int8=self._int8)
+        session = _session(self._graph or (folder / "encoder.onnx").read_bytes(), weights)
+        return _Parts(words, arrays["positions"], tokenizer, session)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What is in memory."""
+
+    words: npt.NDArray[np.uint8]
+    positions: Vector
+    tokenizer: Tokenizer
+    session: Any
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError:
+        raise
+    # Broad: both libraries raise classes of their own for a file that they cannot read.
+    except Exception as error:
+        raise ConfigError(
+            f"The encoder in {folder.name} cannot be read ({error!r}): build it again."
+        ) from error
+
+
+def give_back_memory() -> None:
+    """What was freed goes back to the system, where the C library can do that (glibc)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _session(graph: bytes, weights: dict[str, Any]) -> Any:
+    runtime = importlib.import_module("onnxruntime")
     options = runtime.SessionOptions()
     # A question in a thread of its own beside requests: more threads fight over the same
     # processors (two made it slower, measured), and waiting ones must not spin.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # The arena keeps what the longest text needed, 30 MB; without it nothing is slower (measured).
+    options.enable_cpu_mem_arena = False
     values = [
         runtime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
         for array in weights.values()
@@ -177,8 +241,12 @@ class EncoderBackend:
     A thread for each kind, so that a question never waits for a batch of passages.
     """
 
-    def __init__(self, model: EncoderModel) -> None:
+    def __init__(self, model: EncoderModel, *, idle_s: float | None = None) -> None:
+        """`idle_s`: so long without a text, and the model's memory is given back; None: kept."""
         self._model = model
+        self._idle_s = idle_s
+        self._calls = 0
+        self._letting_go: asyncio.TimerHandle | None = None
         self._threads = {
             kind: ModelThread(f"{model.name}-{kind}", EmbedderDown) for kind in model.prefixes
         }
@@ -189,8 +257,27 @@ class EncoderBackend:
 
     async def encode(self, texts: Sequence[str], kind: TextKind) -> list[Vector]:
         """Of texts with their prefix. EmbedderDown, code `out_of_memory` when it did not fit."""
-        return list(await self._threads[kind].run(partial(self._model.read, texts)))
+        self._calls += 1
+        try:
+            return list(await self._threads[kind].run(partial(self._model.read, texts)))
+        finally:
+            self._calls -= 1
+            self._let_go_later()
 
     async def close(self) -> None:
+        if self._letting_go is not None:
+            self._letting_go.cancel()
         for thread in self._threads.values():
             thread.close()
+
+    def _let_go_later(self) -> None:
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+        if self._idle_s is not None:
+            loop = asyncio.get_running_loop()
+            self._letting_go = loop.call_later(self._idle_s, self._let_go)
+
+    def _let_go(self) -> None:
+        # Whoever reads a text just now asks for it again when it has ended.
+        if not self._calls:
+            asyncio.get_running_loop().run_in_executor(None, self._model.release)

@@ -41,7 +41,7 @@ class OnnxModel:
         try:
             runtime = importlib.import_module("onnxruntime")
         except ImportError as error:
-            raise ConfigError("Install rayapp[gpu]: onnxruntime runs model.onnx.") from error
+            raise ConfigError("Install onnxruntime: it runs model.onnx.") from error
         path = model_file(folder)
         if path is None or not (folder / "tokenizer.json").is_file():
             raise ConfigError(f"The folder {folder.name} needs model.onnx and tokenizer.json.")

@@ -40,6 +40,7 @@ def run_checks(settings: Settings, model_folder: Path) -> list[Check]:
         lambda: _qdrant(settings, running),
         lambda: _cache(settings, running),
         lambda: _model(settings, model_folder),
+        lambda: _encoder(settings),
         lambda: _http_port(settings, paths, state),
         lambda: _stack(running),
         lambda: _chat_product(settings),
@@ -175,6 +176,20 @@ def _model(settings: Settings, model_folder: Path) -> Check:
         fix = f"set RAYAPP_EMBEDDING__DIMS={dims}, or 0 to ask the model"
         return Check("embedding", "blocks", f"{dims} dims, {embedding.dims} expected", fix)
     return Check("embedding", "ok", f"{embedding.backend} {folder.name}, {dims or '?'} dims")
+
+
+def _encoder(settings: Settings) -> Check:
+    encoder = settings.embedding.encoder
+    if not encoder.enabled:
+        return Check("encoder", "note", "off: searches go by words and the embedder alone")
+    # Not at the top: numpy and a tokenizer, which no other command needs.
+    from rayapp.inference.backends.encoder_model import EncoderModel
+
+    try:
+        model = EncoderModel(encoder.model)
+    except ConfigError as error:
+        return Check("encoder", "blocks", "it does not load", error.message)
+    return Check("encoder", "ok", f"{model.name}; diagnostics say what it has not read yet")
 
 
 def _dims(folder: Path) -> int:

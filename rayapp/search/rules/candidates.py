@@ -87,11 +87,25 @@ class Reach(NamedTuple):
     kinds: Mapping[str, float] | None = None
 
 
+class Unencoded(NamedTuple):
+    """How many of `total` embedded memories the encoder has not read yet."""
+
+    count: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        return self.count / self.total if self.total else 0.0
+
+
+NONE_UNENCODED = Unencoded(0, 0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
     """A row per candidate, in no order. What is None in a `Candidate` is nan here, and 0 as a
     rank. `reach`: None where not all memories were looked at, or without a question's vector.
-    `unencoded`: share of the memories looked at that the encoder took part in without a vector."""
+    `unencoded`: of the memories looked at, where the encoder took part."""
 
     items: Sequence[MemoryItem]
     dense: Floats
@@ -107,7 +121,7 @@ class Candidates:
     encoder_passage: Ints
     encoded: Bools
     reach: Reach | None = None
-    unencoded: float = 0.0
+    unencoded: Unencoded = NONE_UNENCODED
 
     @classmethod
     def empty(cls, items: Sequence[MemoryItem] = ()) -> Candidates:

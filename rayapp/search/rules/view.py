@@ -27,6 +27,7 @@ from rayapp.search.rules.candidates import (
     Hits,
     Ints,
     Reach,
+    Unencoded,
     joined,
 )
 
@@ -387,7 +388,7 @@ class UserView:
                 encoded=np.concatenate([part.vectors.encoded for part in self._parts])[places]
                 if self._parts
                 else found.encoded,
-                unencoded=_share_without(encoded, embedded),
+                unencoded=_unencoded(encoded, embedded),
             )
         if question.dense is None:
             return found
@@ -489,11 +490,10 @@ class UserView:
         self._places |= {item.point_id: (part, at) for at, item in enumerate(part.items)}
 
 
-def _share_without(encoded: Sequence[Bools], embedded: Sequence[Bools]) -> float:
-    """How many of the embedded memories the encoder did not read."""
+def _unencoded(encoded: Sequence[Bools], embedded: Sequence[Bools]) -> Unencoded:
     total = sum(int(np.count_nonzero(one)) for one in embedded)
     read = sum(int(np.count_nonzero(one)) for one in encoded)
-    return 1.0 - read / total if total else 0.0
+    return Unencoded(total - read, total)
 
 
 def _encoder_reach(hits: Hits) -> tuple[float | None, float | None]:

@@ -95,13 +95,16 @@ class Process:
         settings: Settings,
         embedding: DeploymentHandle[Any] | None,
         reranker: Reranker | None = None,
+        *,
+        answers: bool = False,
     ) -> None:
+        """`answers`: questions come here, so the encoder stays in memory."""
         configure_logging(settings.logging)
         self.settings = settings
         self.metrics = RayMetrics()
         self.startup = Startup()
         self._embedder = query_embedder(settings, embedding, self.metrics)
-        self._encoder = bootstrap.text_encoder(settings, self.metrics)
+        self._encoder = bootstrap.text_encoder(settings, self.metrics, kept=answers)
         self._reranker = reranker
         self._tasks: set[asyncio.Task[None]] = set()
         self._clients: tuple[bootstrap.Stores, VectorIndex] | None = None
@@ -146,7 +149,17 @@ class Process:
             reranker=self._reranker,
             encoder=None if self._encoder is None else await opened(self._encoder),
         )
-        schema = container.schema
+        try:
+            return await self._with_index(container)
+        except SchemaMismatch:
+            if container.encoder is None:
+                raise
+            # A Qdrant server cannot make room in a collection that it has (decision 0096).
+            return await self._with_index(container.without_encoder())
+
+    async def _with_index(self, container: Container) -> Container:
+        """Itself, its index open or being opened. SchemaMismatch."""
+        index, stores, schema = container.index, container.stores, container.schema
 
         async def open_index() -> None:
             """Also onto a collection that a reindex filled for the model of this process."""

@@ -49,7 +49,7 @@ class SearchDeployment:
         """
         self._owners = owners
         by_handle = None if reranker is None else HandleReranker(reranker)
-        self._process = Process(settings, embedding, by_handle)
+        self._process = Process(settings, embedding, by_handle, answers=True)
         self._services: Services | None = None
         self._container: Container | None = None
 

@@ -89,6 +89,9 @@ class QdrantEdgeIndex:
         # Bulk work in the engine's order of calls: it may wait as long as a write.
         return int(await self._write("count", scope, where, self._collection))
 
+    async def unencoded(self) -> int:
+        return int(await self._write("unencoded", self._collection))
+
     async def create_collection(
         self, name: str, schema: IndexSchema, *, needs_rebuild: bool = False
     ) -> None:

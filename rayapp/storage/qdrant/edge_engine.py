@@ -37,7 +37,7 @@ ENGINE_NAME = "qdrant-edge"
 OPERATIONS = frozenset(
     {
         *("open", "health", "rebuilt", "query", "count", "retrieve", "scroll"),
-        *("upsert", "copy", "set_payload", "set_encoder", "delete"),
+        *("upsert", "copy", "set_payload", "set_encoder", "delete", "unencoded"),
         *("collections", "create_collection", "drop_collection", "schema_of", "switch_alias"),
     }
 )
@@ -275,6 +275,13 @@ class EdgeEngine(EdgeShards):
         with self._engine(name) as shard:
             kept = convert.filter_of(predicate)
             return shard.count(edge.CountRequest(exact=True, filter=kept))
+
+    def unencoded(self, collection: str | None) -> int:
+        name = self._target(collection)
+        if not self._state().collections[name].schema.encoder:
+            return 0
+        with self._engine(name) as shard:
+            return shard.count(edge.CountRequest(exact=True, filter=convert.filter_of(UNENCODED)))
 
     def create_collection(
         self, name: str, schema: IndexSchema, needs_rebuild: bool = False

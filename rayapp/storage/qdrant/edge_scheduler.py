@@ -51,7 +51,7 @@ ROUNDS = 4
 OTHERS_FLUSH_S = 30.0
 
 # Of any size: they read or write what no search asked for.
-ALWAYS_BULK = frozenset({"copy", "scroll", "count"})
+ALWAYS_BULK = frozenset({"copy", "scroll", "count", "unencoded"})
 # Bulk when their first argument is longer than one piece.
 BY_SIZE = frozenset({"upsert", "retrieve", "delete", "set_payload", "set_encoder"})
 

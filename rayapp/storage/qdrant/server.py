@@ -191,6 +191,14 @@ class QdrantServerIndex:
             answer = await self._client.count(self._name, count_filter=kept, exact=True)
         return answer.count
 
+    async def unencoded(self) -> int:
+        if not (await self._schema_of(self._name)).encoder:
+            return 0
+        lacking = convert.filter_of(UNENCODED)
+        async with self._errors(self._settings.write_timeout_s):
+            answer = await self._client.count(self._name, count_filter=lacking, exact=True)
+        return answer.count
+
     async def create_collection(
         self, name: str, schema: IndexSchema, *, needs_rebuild: bool = False
     ) -> None:

@@ -62,6 +62,14 @@ class _Collection:
     needs_rebuild: bool
     points: dict[str, records.IndexPoint] = field(default_factory=dict)
 
+    @property
+    def unencoded(self) -> dict[str, records.IndexPoint]:
+        return {
+            one: point
+            for one, point in self.points.items()
+            if self.schema.encoder and not point.encoder and PASSAGE not in point.payload
+        }
+
 
 class InMemoryIndex:
     """The fake of the vector index; one instance is one server, what `at` gives a view of it."""
@@ -167,13 +175,7 @@ class InMemoryIndex:
         unencoded: bool = False,
     ) -> records.Page:
         rows = self._rows()
-        points = rows.points
-        if unencoded:
-            points = {
-                one: point
-                for one, point in points.items()
-                if rows.schema.encoder and not point.encoder and PASSAGE not in point.payload
-            }
+        points = rows.unencoded if unencoded else rows.points
         start = checked_ids([after])[0] if after is not None else ""
         end = checked_ids([until])[0] if until is not None else None
         ids = sorted(i for i in points if i > start and (end is None or i <= end))
@@ -188,6 +190,9 @@ class InMemoryIndex:
             and (where is None or _kept(where, p))
             for p in points
         )
+
+    async def unencoded(self) -> int:
+        return len(self._rows().unencoded)
 
     async def create_collection(
         self, name: str, schema: IndexSchema, *, needs_rebuild: bool = False

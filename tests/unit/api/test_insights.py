@@ -128,7 +128,8 @@ async def test_diagnostics_count_the_backlog(api: httpx.AsyncClient, world: Harn
     await api.post("/api/memory/store", json={"text": "a", "tier": "books"})
     world.clock.advance(5)
     body = (await api.get("/api/memory/diagnostics")).json()
-    assert body["index"] == {"pending": 1, "synced": 0, "failed": 0, "oldest_pending_s": 5.0}
+    counts = {"pending": 1, "synced": 0, "failed": 0, "oldest_pending_s": 5.0, "unencoded": 0}
+    assert body["index"] == counts
     assert [row["tier"] for row in body["by_tier"]] == ["documents"]
     assert "metrics" not in body
     assert "metrics" in (await api.get("/api/memory/diagnostics?metrics=true")).json()

@@ -175,6 +175,20 @@ async def test_wait_indexed_reports_until_nothing_is_pending(service: FakeServic
     assert last.synced == 5
 
 
+async def test_wait_indexed_waits_for_the_encoder_where_it_is_asked_to(
+    service: FakeService,
+) -> None:
+    async with MemoryClient(service.url) as client:
+        service.unencoded = [3, 2]
+        assert (await client.wait_indexed(poll_s=0.001)).unencoded == 3
+        service.unencoded = [3, None, 1, 0]
+        assert (await client.wait_indexed(poll_s=0.001, encoded=True)).unencoded == 0
+        assert service.unencoded == []
+        service.unencoded = [4] * 1_000
+        with pytest.raises(DeadlineExceeded, match="4 memories are still waiting"):
+            await client.wait_indexed(stall_s=0.05, poll_s=0.01, encoded=True)
+
+
 async def test_a_stuck_backlog_is_an_error(service: FakeService) -> None:
     service.stuck = True
     async with MemoryClient(service.url) as client:

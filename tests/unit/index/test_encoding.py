@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rayapp.bulk.ports import Lease
+from rayapp.container.services import NO_PLACE
 from rayapp.core.errors import EmbedderDown
 from rayapp.index.encoding import AT_ONCE, REST_S, WALK_LEASE, WALK_LEASE_S
 from rayapp.index.records import WHOLE
@@ -15,6 +16,7 @@ from rayapp.index.write_barrier import SWITCH_LEASE
 from rayapp.memory.item import point_id_of
 from rayapp.memory.requests import MemoryEdit
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.wire.insights import BacklogView
 from tests.support.harness import Harness
 
 ME = WriteScope("dana")
@@ -40,6 +42,27 @@ async def test_off_nothing_of_it_is_there() -> None:
     await service.drain()
     (point,) = await service.index.retrieve([point_id_of("dana", await only(service))], WHOLE)
     assert point.encoder is None
+
+
+async def test_an_index_without_its_place_serves_without_it_and_says_so(service: Harness) -> None:
+    bare = service.container.without_encoder()
+    assert bare.schema == service.schema.first
+    assert bare.encoding is None
+    body = await bare.health.diagnostics()
+    assert NO_PLACE in body["recommendations"]
+    assert body["index"]["unencoded"] == 0
+
+
+async def test_diagnostics_count_what_waits_for_it(service: Harness) -> None:
+    for number in range(3):
+        await service.store(f"note of number {number}")
+    await service.drain()
+    body = await service.services.health.diagnostics()
+    assert body["index"]["unencoded"] == 3
+    assert BacklogView.model_validate(body["index"]).waiting(encoded=True) == 3
+    await service.encoded()
+    body = await service.services.health.diagnostics()
+    assert BacklogView.model_validate(body["index"]).waiting(encoded=True) == 0
 
 
 async def only(service: Harness) -> str:

@@ -83,7 +83,7 @@ class Learner:
         return SimpleNamespace(status="active")
 
     async def wait_indexed(self, **_: Any) -> BacklogView:
-        return BacklogView(pending=0, synced=1, failed=0, oldest_pending_s=0.0)
+        return BacklogView(pending=0, synced=1, failed=0, oldest_pending_s=0.0, unencoded=0)
 
 
 async def run(data: Path, client: Learner) -> OutcomesRun:

@@ -51,6 +51,15 @@ def test_model_folder_and_dims(tmp_path: Path) -> None:
     assert "RAYAPP_EMBEDDING__DIMS=256" in wrong.fix
 
 
+def test_the_encoder_is_named_or_said_to_be_off(tmp_path: Path) -> None:
+    assert by_name(tmp_path)["encoder"].verdict == "ok"
+    off = by_name(tmp_path, embedding={"encoder": {"enabled": False}})["encoder"]
+    assert (off.verdict, off.found.split(":")[0]) == ("note", "off")
+    other = by_name(tmp_path, embedding={"encoder": {"model": "nope"}})["encoder"]
+    assert other.verdict == "blocks"
+    assert "embedding.encoder.model" in other.fix
+
+
 def test_a_busy_port_blocks(tmp_path: Path) -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))

@@ -214,7 +214,7 @@ def test_the_encoder_finds_what_looking_at_each_memory_finds(
     last = min((near[name] for name in listed), default=0.0)
     assert all(value <= last + 2 * rough for name, value in near.items() if name not in listed)
     assert {name for name, one in told.items() if one.encoded} == near.keys() & told.keys()
-    assert found.unencoded == pytest.approx(1 - len(near) / len(rows))
+    assert found.unencoded == (len(rows) - len(near), len(rows))
     assert found.reach is not None
     best = sorted(near.values(), reverse=True)[: min(depth, TENTH)]
     if best:
@@ -235,7 +235,7 @@ def test_without_the_encoder_nothing_is_said_of_it() -> None:
     found = view.candidates(question, ItemFilter(), {Tier.WORKING: 5})
     assert found.encoded.all()
     assert np.isnan(found.encoder).all()
-    assert found.unencoded == 0.0
+    assert found.unencoded == (0, 0)
     held = view.held(found.items[0].point_id)
     assert held is not None
     assert (held.embedded, held.encoded) == (True, False)
