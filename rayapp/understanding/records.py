@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-# Topics that a row keeps, and those that it was heard in again.
+# Topics that a row keeps, how often it was heard again, and rows that are read for a recurrence.
 MOST_TOPICS = 16
 MOST_HEARD = 32
+MOST_MENTIONS = 200
 
 
 class Gate(StrEnum):
@@ -115,3 +116,9 @@ class Understanding:
     trace_id: str | None = None
     decided_at: datetime | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def mentions(self) -> tuple[Mention, ...]:
+        """When it was said, the first time and again."""
+        said = Mention(topics=self.topics, at=self.said_at, conversation_id=self.conversation_id)
+        return said, *self.heard
