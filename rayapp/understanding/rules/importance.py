@@ -146,9 +146,7 @@ def recurs(
     """Whether one of the topics comes on several days, or in several conversations, this time
     among them."""
     for topic in topics:
-        said = [
-            one for one in earlier if topic in one.topics and one.at > now - RECURRING_WITHIN
-        ]
+        said = [one for one in earlier if topic in one.topics and one.at > now - RECURRING_WITHIN]
         days = {one.at.date() for one in said} | {now.date()}
         places = {one.conversation_id for one in said} | {conversation_id}
         if len(days) >= RECURRING_DAYS or len(places - {None}) >= RECURRING_CONVERSATIONS:

@@ -4,7 +4,7 @@ A text is read sentence by sentence; what counts is its most telling one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import islice
 
@@ -23,11 +23,11 @@ STEM = 3
 MOST_SENTENCES = 200
 # Where a sentence ends.
 ENDS = frozenset(".!?…\n;")
-# A head is sure of a sentence from here on, and sees something in it from there.
-SURE, SEEN = 0.5, 0.25
+# A head sees something in a sentence from here on, is sure of it, is certain.
+SEEN, SURE, CERTAIN = 0.25, 0.5, 0.8
 FULL, HALF = 1.0, 0.5
-# What of a text may be taken for the speaker's own: the first words of a question or task.
-FIRST_WORDS = 3
+# Where a question, a task or an order begins, and how many words are few.
+FIRST_WORDS, SHORT = 4, 8
 
 Phrase = tuple[frozenset[str], ...]
 
@@ -48,6 +48,9 @@ class SignalTable(SettingsSection):
     choices: tuple[str, ...] = ()
     wonders: tuple[str, ...] = ()
     between: tuple[str, ...] = ()
+    weighed: tuple[str, ...] = ()
+    errands: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
     goals: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
@@ -118,11 +121,12 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class ReadSentence:
-    """What a sentence gives."""
+    """What a sentence gives. `errand`: it tells of nobody, but of a passing need."""
 
     signals: Signals
     overrides: frozenset[Override] = frozenset()
     words: int = 0
+    errand: bool = False
 
 
 def sentences_of(text: str) -> list[str]:
@@ -147,64 +151,69 @@ def read_sentence(
 def _by_words(sentence: str, tables: SignalWords) -> ReadSentence:
     raw = [token.text for token in tokens(normalize(sentence))]
     words = [_forms(one) for one in raw]
-    said = {name: tables[name].said(words) for name in SignalTable.model_fields if name in NAMES}
-    me = said["me"] or any(_ends(one, tables.endings) for one in raw)
-    kin = said["kin_of_me"] or (said["kin"] and me)
-    asks = sentence.rstrip().endswith("?") or any(
-        start == 0 for start, _ in tables["asks"].places(words[:FIRST_WORDS])
-    )
-    person = me or kin
+    said = {name: tables[name].said(words) for name in WHOLE}
+    asks = _opens(tables["asks"], words) and not _opens(tables["keeps"], words)
+    asks = asks or sentence.rstrip().endswith("?")
+    errand = said["errands"]
+    speaks = said["me"] or any(_ends(one, tables.endings) for one in raw)
     strong = said["feelings"] or (said["moods"] and said["very"])
+    # Somebody who says little of a feeling leaves out whose it is.
+    speaks = speaks or (strong and not asks and len(raw) <= SHORT)
+    kin = said["kin_of_me"] or (said["kin"] and speaks)
+    me = speaks and not errand
+    person = me or kin
     emotional = FULL if strong and person else HALF if strong or (said["moods"] and me) else 0.0
-    chosen = said["choices"] or (said["wonders"] and said["between"] and person)
-    decision = FULL if chosen and person and not (asks and not kin and not said["between"]) else 0.0
-    if not decision and (said["choices"] or said["wonders"]):
-        decision = HALF
+    weighs = said["between"] and said["weighed"] and (asks or person)
+    weighs = weighs or (said["wonders"] and (kin or said["weighed"] or said["between"]))
+    chose = said["choices"] and person and (not asks or kin or said["between"])
+    decision = FULL if weighs or chose else HALF if said["choices"] or said["wonders"] else 0.0
     temporal = FULL if said["past"] and person else HALF if said["past"] or said["now"] else 0.0
-    tells = kin or (me and (said["life"] or bool(emotional) or decision == FULL or said["past"]))
-    personal = FULL if tells else HALF if person else 0.0
-    if asks and personal == FULL and decision < FULL and emotional < FULL:
-        personal = HALF
     if asks:
         temporal = min(temporal, HALF)
+    tells = person and (not asks or emotional == FULL or decision == FULL)
+    personal = FULL if tells or weighs else HALF if person else 0.0
     overrides = set()
     if not asks and said["identity"] and not said["no_identity"]:
         overrides.add(Override.IDENTITY)
     if not asks and (said["goals"] or said["values"]):
         overrides.add(Override.GOAL)
     signals = Signals(emotional, personal, temporal, decision)
-    return ReadSentence(signals, frozenset(overrides), len(raw))
+    return ReadSentence(signals, frozenset(overrides), len(raw), errand and not person)
 
 
-NAMES = frozenset(SignalTable.model_fields) - {"me_endings", "asks"}
+def _opens(table: _Words, words: Sequence[frozenset[str]]) -> bool:
+    """Whether the first words are in the table."""
+    return any(start == 0 for start, _ in table.places(words[:FIRST_WORDS]))
+
+
+# Tables of which a word counts wherever it stands.
+WHOLE = tuple(frozenset(SignalTable.model_fields) - {"me_endings", "asks", "keeps"})
 
 
 def _with_kinds(read: ReadSentence, kinds: Mapping[str, float]) -> ReadSentence:
-    """The heads add what the tables do not know, and take back what is a question or a task."""
-    told = {name: kinds.get(name, 0.0) for name in (*TOLD, *ASKED)}
-    own = sum(told[name] for name in TOLD)
+    """The heads add what the tables do not know of the speaker, and take back what asks something
+    of the assistant. An errand stays one: the heads take it for a plan."""
+    if sum(kinds.get(name, 0.0) for name in ASKED) >= CERTAIN:
+        halved = Signals(*(min(one, HALF) for one in read.signals.by_name().values()))
+        return replace(read, signals=halved, overrides=frozenset())
+    if read.errand:
+        return read
+    chose = kinds.get("decision", 0.0) >= SURE
     heard = Signals(
-        emotional=_level(told["emotion"]),
-        personal=_level(own - told["fact"] * FACT_IS_NOT_MINE),
-        temporal=_level(told["plan"]) * HALF,
-        decision=_level(told["decision"]),
+        emotional=_level(kinds.get("emotion", 0.0)),
+        personal=_level(sum(kinds.get(name, 0.0) for name in TOLD)),
+        decision=(FULL if read.signals.personal else HALF) if chose else 0.0,
     )
-    signals, overrides = read.signals.at_least(heard), set(read.overrides)
-    if told["identity"] >= SURE and Override.IDENTITY not in overrides:
-        overrides.add(Override.IDENTITY)
-    if told["goal"] >= SURE:
-        overrides.add(Override.GOAL)
-    if sum(told[name] for name in ASKED) >= SURE:
-        signals = Signals(*(min(one, HALF) for one in signals.by_name().values()))
-        overrides.clear()
-    return ReadSentence(signals, frozenset(overrides), read.words)
+    sure = {of for kind, of in OVERRIDES.items() if kinds.get(kind, 0.0) >= SURE}
+    return replace(
+        read, signals=read.signals.at_least(heard), overrides=read.overrides | frozenset(sure)
+    )
 
 
-# Kinds that tell of the speaker's life, and kinds that want something of the assistant.
-TOLD = ("emotion", "identity", "preference", "goal", "decision", "plan", "fact")
+# Kinds that tell of the speaker, and kinds that want something of the assistant.
+TOLD = ("emotion", "identity", "preference", "goal")
 ASKED = ("general", "small_talk", "documents", "forget", "past")
-# A fact is one of the world or of somebody's life: half of it counts.
-FACT_IS_NOT_MINE = 0.5
+OVERRIDES = {"identity": Override.IDENTITY, "goal": Override.GOAL}
 
 
 def _level(share: float) -> float:
