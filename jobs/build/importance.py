@@ -5,7 +5,7 @@
 F holds texts by the side of the threshold on which they stand, those to fit and those held out, in
 each language. Without `--fit` it only judges the weights of `configs/understanding/weights.yaml`;
 with it, it prints better ones. `--heads` reads the texts with the encoder too and needs
-`rayapp[encoder]`. Exit codes: 0 done, 2 bad arguments, 3 a side is right less often than it must be.
+`rayapp[encoder]`. Exit codes: 0 done, 2 bad arguments, 3 a side is wrong too often.
 """
 
 import argparse
@@ -36,7 +36,7 @@ FOLDER = CONFIG_DIR / "understanding"
 THRESHOLD = 0.44
 # What the side of the threshold must be right in, held out, in each language.
 LEAST = 0.90
-# Weights are tried in these steps; what stands nearer to the threshold than the margin is half lost.
+# Steps in which weights are tried; what stands nearer to the threshold than the margin counts half.
 STEP, MARGIN = 0.05, 0.04
 Side = Literal["above", "below"]
 Kinds = Callable[[str], Mapping[str, float]]

@@ -44,6 +44,7 @@ from rayapp.portability.foreign import ForeignImportService
 from rayapp.portability.imports import ImportService
 from rayapp.search.explain import Explainer
 from rayapp.search.service import SearchService
+from rayapp.understanding.raw_data import RawDataService
 
 
 class Starting(Protocol):
@@ -66,6 +67,7 @@ class Services:
     memories: MemoriesService
     books: BooksService
     bank: MemoryBankService
+    raw_data: RawDataService
     search: SearchService
     explainer: Explainer
     outcomes: OutcomesService

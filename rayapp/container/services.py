@@ -114,11 +114,19 @@ from rayapp.storage.backup_files import open_backups
 from rayapp.storage.files import (
     kept_secret,
     load_calibration,
+    load_importance,
     load_knowledge,
     load_presets,
+    load_signals,
     load_tools,
     load_windows,
 )
+from rayapp.understanding.deciding import Deciding, SentenceKinds
+from rayapp.understanding.ports import Understander
+from rayapp.understanding.raw_data import RawDataService
+from rayapp.understanding.rules.importance import ImportanceParams
+from rayapp.understanding.rules.signals import SignalWords
+from rayapp.understanding.service import UnderstandingService
 
 log = logging.getLogger("rayapp.container")
 
@@ -152,6 +160,18 @@ def presets() -> dict[str, Template]:
 def model_windows() -> tuple[ModelWindow, ...]:
     """The shipped table; read once per process."""
     return load_windows(CONFIG_DIR / "model_windows.yaml")
+
+
+@lru_cache(maxsize=1)
+def signal_words() -> SignalWords:
+    """The shipped tables; read once per process."""
+    return load_signals(CONFIG_DIR / "understanding" / "signals.yaml")
+
+
+@lru_cache(maxsize=1)
+def importance_params() -> ImportanceParams:
+    """The shipped weights; read once per process."""
+    return load_importance(CONFIG_DIR / "understanding" / "weights.yaml")
 
 
 @lru_cache(maxsize=1)
@@ -507,6 +527,46 @@ class Container:
         """Bulk jobs as operators, and the owner of maintenance, see them."""
         stores = self.stores
         return JobsService(stores.jobs, stores.leases, self._launcher, runtime=self.runtime)
+
+    # --- understanding
+
+    @cached_property
+    def understanders(self) -> tuple[Understander, ...]:
+        """What derives from a source that passed the gate, in order."""
+        return ()
+
+    @cached_property
+    def deciding(self) -> Deciding:
+        """How much memories matter."""
+        kinds = None
+        heads = heads_of(self.schema.encoder, self.schema.model) if self.schema.encoder else None
+        if self.encoder is not None and heads is not None:
+            kinds = SentenceKinds(self.encoder, self.embedder, heads)
+        return Deciding(
+            self.stores.understandings,
+            self.stores.graphs,
+            signal_words(),
+            importance_params(),
+            runtime=self.runtime,
+            kinds=kinds,
+        )
+
+    @cached_property
+    def understanding(self) -> UnderstandingService:
+        """The worker of the queue of sources."""
+        return UnderstandingService(
+            self.stores.understandings,
+            self.stores.items,
+            self.deciding,
+            self.understanders,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def raw_data(self) -> RawDataService:
+        return RawDataService(
+            self.memories, self.stores.understandings, self.deciding, runtime=self.runtime
+        )
 
     # --- the assistant
 

@@ -15,6 +15,8 @@ SCORE_DECIMALS = 4
 # What a model read out of a conversation carries it.
 LEARNED_TAG = "learned"
 NEUTRAL_SCORE = 0.5
+# Why raw data is put away from the beginning. It has no expiry when it comes back.
+UNIMPORTANT = "importance"
 
 
 class Status(StrEnum):

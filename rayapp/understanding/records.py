@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from rayapp.core.errors import RayappError
+
 # Topics that a row keeps, how often it was heard again, and rows that are read for a recurrence.
 MOST_TOPICS = 16
 MOST_HEARD = 32
@@ -122,3 +124,16 @@ class Understanding:
         """When it was said, the first time and again."""
         said = Mention(topics=self.topics, at=self.said_at, conversation_id=self.conversation_id)
         return said, *self.heard
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided of a text. `row` None: nobody has looked at it yet.
+
+    `error`: it was refused, and nothing of it is kept.
+    """
+
+    memory_id: str | None
+    row: Understanding | None = None
+    duplicate: bool = False
+    error: RayappError | None = None

@@ -14,6 +14,7 @@ from rayapp.core.ids import MEMORY_ID_PATTERN, OWNER_ID_PATTERN, SYSTEM_USER, or
 from rayapp.memory.item import (
     NEUTRAL_SCORE,
     SOURCE_TRUST,
+    UNIMPORTANT,
     IndexOp,
     IndexState,
     MemoryItem,
@@ -198,8 +199,16 @@ def _guard_tier(tier: Tier, text: str, tags: tuple[str, ...], always_inject: boo
 
 def is_raw_exchange(text: str) -> bool:
     """A turn of a conversation as it was stored, not a fact."""
+    return halves_of(text) is not None
+
+
+def halves_of(text: str) -> tuple[str, str] | None:
+    """What was asked and what was answered, of a turn as it was stored; None: it is no turn."""
     asks = _ASKS.search(text)
-    return asks is not None and _ANSWERS.search(text, asks.end()) is not None
+    answers = None if asks is None else _ANSWERS.search(text, asks.end())
+    if asks is None or answers is None:
+        return None
+    return text[asks.end() : answers.start()].strip(), text[answers.end() :].strip()
 
 
 def new_item(
@@ -389,7 +398,9 @@ def restored(item: MemoryItem, now: datetime) -> MemoryItem:
         archived_at=None,
         archived_reason=None,
         tier_entered_at=now,
-        expires_at=lifetime(item.tier, item.instruction, now),
+        expires_at=None
+        if item.archived_reason == UNIMPORTANT
+        else lifetime(item.tier, item.instruction, now),
     )
 
 

@@ -7,14 +7,14 @@ from pymongo import ASCENDING, DESCENDING
 
 from rayapp.core.claims import Queued
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.scope import ReadScope
+from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.claims import MongoClaimQueue
 from rayapp.storage.mongo.convert import from_document
 from rayapp.storage.mongo.database import MongoDatabase, first, listed, updated
-from rayapp.storage.mongo.predicates import due, in_seconds, mine
-from rayapp.storage.mongo.rows import Document, may_lack, reader
-from rayapp.understanding.records import MOST_MENTIONS, Mention, Understanding
+from rayapp.storage.mongo.predicates import due, in_seconds, mine, own
+from rayapp.storage.mongo.rows import Document, may_lack, reader, to_row
+from rayapp.understanding.records import MOST_HEARD, MOST_MENTIONS, Mention, Understanding
 
 IS_MARKED: Document = {"understand_at": indexes.IS_DATE}
 may_lack(Understanding)
@@ -69,3 +69,8 @@ class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
             limit=MOST_MENTIONS,
         )
         return [mention for row in rows for mention in row.mentions]
+
+    async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
+        where = {**own(scope), "memory_id": {"$eq": memory_id}}
+        longer = {"$each": [to_row(again)], "$slice": -MOST_HEARD}
+        await updated(self.rows, where, {"$push": {"heard": longer}})

@@ -6,7 +6,8 @@ passes only where it is very telling, or where its topic comes again and again.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from itertools import pairwise
 
 from rayapp.core.settings.access import SettingsSection
 from rayapp.text.concept_words import phrase_key, scan
@@ -134,22 +135,21 @@ def topics_of(text: str, named: Sequence[str]) -> tuple[str, ...]:
     """
     keys = [concept_key(one) for one in named]
     words = scan(normalize(text[:TOPIC_CHARS]), frozenset()).words
-    for first, second in zip(words, words[1:], strict=False):
+    for first, second in pairwise(words):
         if not (first.stop or second.stop):
             keys.append(phrase_key((first, second)))
     return tuple(dict.fromkeys(key for key in keys if key))[:MOST_TOPICS]
 
 
-def recurs(
-    topics: Sequence[str], earlier: Sequence[Mention], now: datetime, conversation_id: str | None
-) -> bool:
-    """Whether one of the topics comes on several days, or in several conversations, this time
+def recurs(said: Mention, earlier: Sequence[Mention]) -> bool:
+    """Whether one of its topics comes on several days, or in several conversations, this time
     among them."""
-    for topic in topics:
-        said = [one for one in earlier if topic in one.topics and one.at > now - RECURRING_WITHIN]
-        days = {one.at.date() for one in said} | {now.date()}
-        places = {one.conversation_id for one in said} | {conversation_id}
-        if len(days) >= RECURRING_DAYS or len(places - {None}) >= RECURRING_CONVERSATIONS:
+    since = said.at - RECURRING_WITHIN
+    for topic in said.topics:
+        same = [one for one in earlier if topic in one.topics and since < one.at <= said.at]
+        days = {one.at.date() for one in (*same, said)}
+        places = {one.conversation_id for one in (*same, said)} - {None}
+        if len(days) >= RECURRING_DAYS or len(places) >= RECURRING_CONVERSATIONS:
             return True
     return False
 

@@ -8,8 +8,8 @@ from rayapp.core.claims import Claim, Queued
 from rayapp.core.runtime import Clock
 from rayapp.memory.item import MemoryItem, Status, point_id_of
 from rayapp.memory.rules.filtering import checked_user
-from rayapp.memory.scope import ReadScope
-from rayapp.understanding.records import Mention, Understanding
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.understanding.records import MOST_HEARD, Mention, Understanding
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.claims import InMemoryClaimQueue
 
@@ -70,6 +70,12 @@ class InMemoryUnderstandingStore(InMemoryClaimQueue[Understanding]):
             if row.said_at >= since and not wanted.isdisjoint(row.topics)
         ]
         return [mention for row in found for mention in row.mentions]
+
+    async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
+        kept = self._rows.get((checked_user(scope.user_id), memory_id))
+        if kept is not None:
+            heard = (*kept.row.heard, again)[-MOST_HEARD:]
+            kept.row = replace(kept.row, heard=heard)
 
     def _own(self, scope: ReadScope) -> list[Understanding]:
         user_id = checked_user(scope.user_id)
