@@ -7,6 +7,7 @@ import pytest
 
 from rayapp.memory.item import Status
 from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.portability import erasure
 from rayapp.understanding.records import Fate
 from tests.support.harness import Harness
 from tests.unit.understanding.conftest import Understood
@@ -187,22 +188,33 @@ async def test_t4_what_is_gone_is_taken_back(
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/data/user/memory/m-1", "/api/data/user/subject/child", "/api/data/user"]
+    ("path", "part"),
+    [
+        ("/api/memory/user/part", {"part": "memory", "id": "m-1"}),
+        ("/api/memory/user/part", {"part": "subject", "id": "child"}),
+        ("/api/memory/user/part", {"part": "conversation", "id": "c-1"}),
+        ("/api/memory/user", {}),
+    ],
 )
 async def test_t4_an_erasure_is_certified(
-    world: Understood, api: httpx.AsyncClient, path: str
+    world: Understood,
+    api: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    part: dict[str, str],
 ) -> None:
-    await add(api, **PROUD, memoryId="m-1")
+    monkeypatch.setattr(erasure, "POLL_S", 0.0)
+    await add(api, **PROUD, memoryId="m-1", sessionId="c-1")
     await world.work()
     await world.world.indexed()
-    answer = await api.request("DELETE", path, json={"confirm": "DELETE"})
-    assert answer.status_code in (200, 202), answer.text
+    first = await api.delete(path, params={"confirm": "DELETE", **part})
+    assert first.is_success, first.text
     await world.work()
     await world.world.indexed()
     assert world.state("m-1") is None
-    if not path.endswith("/user"):
+    if part:
         assert world.heard.sources == {}
-    again = (await api.request("DELETE", path, json={"confirm": "DELETE"})).json()
+    again = (await api.delete(path, params={"confirm": "DELETE", **part})).json()
     assert again["certificate"]["left"]["understandings"] == 0
 
 
