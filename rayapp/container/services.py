@@ -715,6 +715,7 @@ class Container:
             self.exports.files,
             self.index,
             settle=self.settle,
+            take_back=self.understanding.take_back_waiting,
             runtime=self.runtime,
         )
 

@@ -11,6 +11,8 @@ from rayapp.core.errors import RayappError
 MOST_TOPICS = 16
 MOST_HEARD = 32
 MOST_MENTIONS = 200
+# What is to be taken back goes before all else that waits.
+TAKE_BACK_FIRST = -1
 
 
 class Gate(StrEnum):

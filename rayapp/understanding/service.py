@@ -17,7 +17,7 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope
 from rayapp.understanding.deciding import Deciding
 from rayapp.understanding.ports import Understander, UnderstandingStore
-from rayapp.understanding.records import Fate, Gate, Importance, Understanding
+from rayapp.understanding.records import TAKE_BACK_FIRST, Fate, Gate, Importance, Understanding
 from rayapp.understanding.rules.importance import is_derived
 from rayapp.understanding.rules.sources import (
     fate_of,
@@ -65,6 +65,17 @@ class UnderstandingService:
             await self._one(claim)
         return len(marked) + len(claimed)
 
+    async def take_back_waiting(self) -> None:
+        """What waits to be taken back, at once: an erasure certifies it."""
+        settings = self.runtime.settings.understanding
+        claimed: Sequence[Claim[Understanding]] = ()
+        while all(claim.row.gone for claim in claimed):
+            claimed = await self.store.claim(self.runtime.process, settings.batch, settings.claim_s)
+            if not claimed:
+                return
+            for claim in claimed:
+                await self._one(claim)
+
     async def _collect(self, item: MemoryItem) -> None:
         """A written memory gets a row where there is something to do. The mark goes last: a crash
         in between finds the row again."""
@@ -74,7 +85,7 @@ class UnderstandingService:
         if self._is_due(item, known):
             await self.store.offer(row_of(item, self.runtime.new_id()))
         elif known is not None and not self._keeps(item, known):
-            await self.store.offer(replace(known, gone=True))
+            await self.store.offer(replace(known, gone=True), priority=TAKE_BACK_FIRST)
         await self.store.unmark(item)
 
     def _is_due(self, item: MemoryItem, known: Understanding | None) -> bool:
@@ -130,11 +141,11 @@ class UnderstandingService:
         row = self._decided(claim.row, item, sides, began)
         if not await self.store.keep(claim, row):
             return  # somebody else has it by now
-        policy = self.deciding.policy(item.org_id)
-        derived = not is_unimportant(item) and (row.forced or is_derived(sides, Gate(policy.gate)))
+        gate = Gate(self.deciding.policy(item.org_id).gate)
+        derived = not is_unimportant(item) and (row.forced or is_derived(sides, gate))
         began = time.perf_counter()
         if derived:
-            source = source_text(item, sides, whole=row.forced or policy.gate == Gate.OFF)
+            source = source_text(item, sides, whole=row.forced or gate is Gate.OFF)
             for understander in self.understanders:
                 await understander.understand(source)
         else:

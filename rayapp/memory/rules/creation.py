@@ -199,15 +199,19 @@ def _guard_tier(tier: Tier, text: str, tags: tuple[str, ...], always_inject: boo
 
 def is_raw_exchange(text: str) -> bool:
     """A turn of a conversation as it was stored, not a fact."""
-    return halves_of(text) is not None
+    halves = halves_of(text)
+    return halves is not None and halves[1] is not None
 
 
-def halves_of(text: str) -> tuple[str, str] | None:
-    """What was asked and what was answered, of a turn as it was stored; None: it is no turn."""
+def halves_of(text: str) -> tuple[str, str | None] | None:
+    """What was asked and what was answered, of a turn as it was stored; None: it is no turn, or
+    nothing of its answer is kept."""
     asks = _ASKS.search(text)
-    answers = None if asks is None else _ANSWERS.search(text, asks.end())
-    if asks is None or answers is None:
+    if asks is None:
         return None
+    answers = _ANSWERS.search(text, asks.end())
+    if answers is None:
+        return text[asks.end() :].strip(), None
     return text[asks.end() : answers.start()].strip(), text[answers.end() :].strip()
 
 

@@ -8,11 +8,13 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from rayapp.core.claims import WorkState
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.indexes import UNDERSTANDINGS
+from rayapp.understanding.records import TAKE_BACK_FIRST
 
 # The row is due again, and whoever works on it has lost it.
 TAKEN_BACK = {
     "gone": True,
     "work.state": WorkState.WAITING.value,
+    "work.priority": TAKE_BACK_FIRST,
     "work.owner": None,
     "work.fence": {"$add": ["$work.fence", 1]},
     "work.tries": 0,

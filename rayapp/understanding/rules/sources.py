@@ -34,7 +34,8 @@ def sides_of(item: MemoryItem) -> tuple[Side, ...]:
     if halves is None:
         return (Side(SPEAKERS.get(item.source.type, Speaker.USER), item.text),)
     asked, answered = halves
-    return Side(Speaker.USER, asked), Side(Speaker.ASSISTANT, answered)
+    question = Side(Speaker.USER, asked)
+    return (question,) if answered is None else (question, Side(Speaker.ASSISTANT, answered))
 
 
 def is_source(item: MemoryItem) -> bool:

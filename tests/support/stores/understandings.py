@@ -9,7 +9,7 @@ from rayapp.core.runtime import Clock
 from rayapp.memory.item import MemoryItem, Status, point_id_of
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.understanding.records import MOST_HEARD, Mention, Understanding
+from rayapp.understanding.records import MOST_HEARD, TAKE_BACK_FIRST, Mention, Understanding
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.claims import InMemoryClaimQueue
 
@@ -31,7 +31,7 @@ class InMemoryUnderstandingStore(InMemoryClaimQueue[Understanding]):
             place = self._items._rows.get(point_id_of(row.user_id, row.memory_id))
             dead = place is None or place.item.status is Status.DELETED
             if dead and not row.gone:
-                await self.offer(replace(row, gone=True))
+                await self.offer(replace(row, gone=True), priority=TAKE_BACK_FIRST)
 
     async def marked(self, limit: int, settle_s: float) -> list[MemoryItem]:
         now = self._clock.now()

@@ -41,7 +41,7 @@ class Understood:
     def __init__(self, world: Harness) -> None:
         self.world = world
         self.heard = Heard()
-        world.container.__dict__["understanders"] = (self.heard,)
+        world.container.understanding.understanders = (self.heard,)
 
     @property
     def settles_s(self) -> float:
