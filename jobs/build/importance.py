@@ -73,7 +73,7 @@ def kinds_of(texts: Sequence[Text]) -> Kinds:
     reader = SentenceReader()
     heads = load_heads(reader.encoder)
     every = list(dict.fromkeys(one for text in texts for one in sentences_of(text.text)))
-    read = {
+    read: dict[str, Mapping[str, float]] = {
         one: dict(heads.probabilities(reading).items())
         for one, reading in zip(every, reader.read(every), strict=True)
     }
