@@ -17,7 +17,7 @@ from rayapp.memory.scope import ReadScope
 from rayapp.text.concepts import extract_concepts
 from rayapp.text.language import detect_language
 from rayapp.understanding.ports import UnderstandingStore
-from rayapp.understanding.records import Importance, Understanding
+from rayapp.understanding.records import Importance, Speaker, Understanding
 from rayapp.understanding.rules.importance import (
     RECURRING_WITHIN,
     Circumstances,
@@ -92,7 +92,9 @@ class Deciding:
         self, side: Side, policy: UnderstandingSettings, around: Circumstances
     ) -> Importance:
         began = time.perf_counter()
-        read = await self._read(side.text) if policy.heads else None
+        # A pass of the encoder for each sentence: of what a person said, which is short.
+        asked = policy.heads and side.speaker is Speaker.USER
+        read = await self._read(side.text) if asked else None
         found = importance_of(
             side.text,
             self.words,
