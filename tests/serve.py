@@ -55,6 +55,7 @@ def app_of(world: Harness) -> FastAPI:
             world.indexing.run_once,
             world.maintenance.drain,
             world.container.book_work.run_once,
+            world.container.understanding.run_once,
         )
         tasks = [asyncio.create_task(again_and_again(work)) for work in works]
         yield

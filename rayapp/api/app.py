@@ -38,6 +38,7 @@ from rayapp.api.routes import (
     ops,
     personality,
     prompt,
+    raw_data,
     search,
     session_tokens,
     system,
@@ -54,14 +55,25 @@ from rayapp.core.settings.model import Settings
 
 # Fixed paths stand before the templates that would also match them.
 ROUTERS = (
-    *(memories, search, bank, learning, graphs, context, hooks, completions, conversations),
+    *(
+        memories,
+        raw_data,
+        search,
+        bank,
+        learning,
+        graphs,
+        context,
+        hooks,
+        completions,
+        conversations,
+    ),
     *(insights, tools, mcp, tool_results, events, ops, jobs, system, personality, prompt),
     *(user_data, upkeep, session_tokens, vectors, webhooks, books, backup),
 )
 ROUTES: tuple[Route, ...] = tuple(
     route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)
 )
-BATCH_PATHS = frozenset({"/api/memory/store/batch"}) | backup.BATCH_PATHS
+BATCH_PATHS = backup.BATCH_PATHS | {"/api/memory/store/batch", "/api/memory/raw-data/batch"}
 
 
 def _form_limits(settings: Settings) -> dict[str, int]:

@@ -78,6 +78,7 @@ RouteScope = Literal["public", "read", "write", "admin"]
 Headers = Mapping[bytes, bytes]
 
 ITEM = "/api/memory/items/{memory_id}"
+RAW_DATA = "/api/memory/raw-data"
 BANK = "/api/memory/memory-bank"
 BANK_ITEM = "/api/memory/memory-bank/{memory_id}"
 JOB = "/api/memory/jobs/{job_id}"
@@ -141,6 +142,10 @@ _ROUTES: Mapping[str, Mapping[str, RouteScope | tuple[RouteScope, Mark]]] = {
     "/docs/oauth2-redirect": {"GET": "public"},
     "/api/memory/store": {"POST": "write"},
     "/api/memory/store/batch": {"POST": "write"},
+    RAW_DATA: {"POST": "write"},
+    f"{RAW_DATA}/batch": {"POST": "write"},
+    f"{RAW_DATA}/{{memory_id}}": {"GET": "read"},
+    f"{RAW_DATA}/{{memory_id}}/reprocess": {"POST": "write"},
     "/api/memory/items": {"GET": "read"},
     ITEM: {"GET": "read", "PATCH": "write", "DELETE": ("write", Mark.DESTROYS)},
     f"{ITEM}/archive": {"POST": "write"},

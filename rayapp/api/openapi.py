@@ -17,6 +17,7 @@ from rayapp.api.route import Route
 from rayapp.wire.bases import ErrorAnswer
 from rayapp.wire.completions import ProtocolError
 from rayapp.wire.memories import StoreItem
+from rayapp.wire.raw_data import RawDataItem
 from rayapp.wire.system import AliveAnswer, ReadyAnswer
 
 FIRST = "start here"
@@ -34,6 +35,7 @@ FIRST_CALLS = frozenset(
 GROUPS: Mapping[str, str] = {
     FIRST: "Keep a memory, find it, say what helped; before and after each turn of an assistant.",
     "memories": "Store, read, change, archive and explain memories.",
+    "understanding": "What memories mean: how much they matter, and what is derived from them.",
     "search": "Find memories by meaning and by words, or list the newest.",
     "vectors": "Memories by their vectors alone: the nearest, and how near two are.",
     "learning": "Say what worked and what failed, and let promotion run.",
@@ -126,7 +128,9 @@ def document(routes: Sequence[Route], *, version: str) -> dict[str, Any]:
         routes=routes,
     )
     schemas: dict[str, Any] = made["components"]["schemas"]
-    schemas |= _schemas(ErrorAnswer, ProtocolError, AliveAnswer, ReadyAnswer, StoreItem)
+    schemas |= _schemas(
+        ErrorAnswer, ProtocolError, AliveAnswer, ReadyAnswer, StoreItem, RawDataItem
+    )
     if ambiguous := [name for name in schemas if "__" in name]:
         # Pydantic then names them by their modules, and generators drop one of them.
         raise ValueError(f"Two models share one name; rename one of {', '.join(ambiguous)}.")

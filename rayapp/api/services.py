@@ -46,6 +46,7 @@ from rayapp.portability.imports import ImportService
 from rayapp.search.explain import Explainer
 from rayapp.search.service import SearchService
 from rayapp.search.vectors import VectorsService
+from rayapp.understanding.raw_data import RawDataService
 
 
 class Starting(Protocol):
@@ -68,6 +69,7 @@ class Services:
     memories: MemoriesService
     books: BooksService
     bank: MemoryBankService
+    raw_data: RawDataService
     search: SearchService
     explainer: Explainer
     outcomes: OutcomesService

@@ -30,6 +30,7 @@ from rayapp.client.events import Event, Stream
 from rayapp.client.learning import LearningCalls
 from rayapp.client.memories import MemoryCalls
 from rayapp.client.ops import JOBS, OpsCalls, SystemCalls
+from rayapp.client.raw_data import RawDataCalls
 from rayapp.client.retry import RetryPolicy
 from rayapp.client.user_data import UserDataCalls
 from rayapp.client.webhooks import WebhookCalls
@@ -50,6 +51,7 @@ class Listener(Reader, total=False):
 
 class AllCalls(
     MemoryCalls,
+    RawDataCalls,
     BookCalls,
     ContextCalls,
     ConversationCalls,

@@ -65,6 +65,7 @@ from rayapp.storage.mongo.quarantine import MongoQuarantine
 from rayapp.storage.mongo.receipts import MongoIdempotencyStore, MongoReceiptStore
 from rayapp.storage.mongo.sessions import MongoExchangeQueue, MongoSessionStore
 from rayapp.storage.mongo.shared_items import MongoSharedItems
+from rayapp.storage.mongo.understandings import MongoUnderstandingStore
 from rayapp.storage.mongo.usage import MongoUsageStore
 from rayapp.storage.mongo.user_archive import MongoUserArchive
 from rayapp.storage.mongo.user_rows import MongoLegacyBank, MongoUserRows
@@ -73,6 +74,7 @@ from rayapp.storage.process_cache import InMemoryCache
 from rayapp.storage.redis import RedisCache
 from rayapp.text import passages
 from rayapp.text.analyser import Analyser
+from rayapp.understanding.ports import UnderstandingStore
 
 # A stream that just ended may still hold its connection when the next one opens.
 SPARE_CONNECTIONS = 4
@@ -109,6 +111,7 @@ class Stores:
         self.books: BookStore = MongoBookStore(database)
         self.archive: UserArchive = MongoUserArchive(database)
         self.webhooks: WebhookStore = MongoWebhookStore(database)
+        self.understandings: UnderstandingStore = MongoUnderstandingStore(database)
         lifetime = timedelta(days=settings.hooks.session_ttl_days)
         self.sessions: SessionStore = MongoSessionStore(database, lifetime)
         self.conversations: ConversationStore = MongoConversationStore(database)

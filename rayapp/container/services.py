@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
 from rayapp.admin.event_stream import EventStreamService
 from rayapp.admin.health import HealthService, ProcessBreakers
@@ -35,12 +35,10 @@ from rayapp.assistant.extraction.policies import ExtractionPolicies, KnownMemori
 from rayapp.assistant.extraction.service import ExchangeLearning
 from rayapp.assistant.history.service import ConversationsService, KeptTurnTools
 from rayapp.assistant.history.unlearning import Unlearning
-from rayapp.assistant.personality.rules import Template
 from rayapp.assistant.personality.service import PersonalityService
-from rayapp.assistant.prompt.rules import ModelWindow
 from rayapp.assistant.prompt.service import PromptService
 from rayapp.assistant.tool_results.service import ToolResultService
-from rayapp.assistant.tools.rules.table import ToolRow, row_of
+from rayapp.assistant.tools.rules.table import row_of
 from rayapp.assistant.tools.service import ToolsService
 from rayapp.bulk.ports import JobLauncher
 from rayapp.bulk.service import JobsService
@@ -64,8 +62,17 @@ from rayapp.container.leader_tasks import (
     sweep_task,
     user_keys_tasks,
 )
+from rayapp.container.shipped import (
+    calibration_of,
+    heads_of,
+    importance_params,
+    knowledge_rule_of,
+    model_windows,
+    presets,
+    signal_words,
+    tool_table,
+)
 from rayapp.core.runtime import Runtime
-from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.datagov.service import DatagovPreload
 from rayapp.documents.digest import BookDigests
 from rayapp.documents.reading import read_document
@@ -84,7 +91,6 @@ from rayapp.inference.backends.chat_model import ChatEndpoint, HttpChatModel
 from rayapp.inference.chat.service import ModelCalls
 from rayapp.inference.ports import Embedder, Encoder, Opened, Reranker
 from rayapp.inference.prompts.loader import load_prompts
-from rayapp.inference.sentence_heads import SentenceHeads, load_heads
 from rayapp.learning.dedup import DedupService
 from rayapp.learning.insights import InsightsService
 from rayapp.learning.leader import MaintenanceService
@@ -110,59 +116,18 @@ from rayapp.search.reader import AnswerReader, HitReaders
 from rayapp.search.receipts import GroupedReceipts
 from rayapp.search.resident import ResidentViews
 from rayapp.search.retrievers import Retrievers
-from rayapp.search.rules.confidence import Calibrated, Calibration, calibrated
-from rayapp.search.rules.knowledge import KnowledgeRule
+from rayapp.search.rules.confidence import Calibrated, calibrated
 from rayapp.search.service import SearchService
 from rayapp.search.vectors import VectorsService
 from rayapp.storage.backup_files import open_backups
-from rayapp.storage.files import (
-    kept_secret,
-    load_calibration,
-    load_knowledge,
-    load_presets,
-    load_tools,
-    load_windows,
-)
+from rayapp.storage.files import kept_secret
 from rayapp.storage.webhook_sender import HttpWebhookSender
+from rayapp.understanding.deciding import Deciding, SentenceKinds
+from rayapp.understanding.ports import Understander
+from rayapp.understanding.raw_data import RawDataService
+from rayapp.understanding.service import UnderstandingService
 
 log = logging.getLogger("rayapp.container")
-
-
-@lru_cache
-def calibration_of(model: str) -> Calibration | None:
-    """The shipped one of an embedder; read once per process."""
-    return load_calibration(CONFIG_DIR / "calibration", model)
-
-
-@lru_cache
-def knowledge_rule_of(model: str, encoder: str) -> KnowledgeRule | None:
-    """The same."""
-    return load_knowledge(CONFIG_DIR / "knowledge", model, encoder)
-
-
-@lru_cache(maxsize=1)
-def heads_of(encoder: str, model: str) -> SentenceHeads | None:
-    """The heads; None where they were learned over another encoder, or beside another embedder."""
-    heads = load_heads()
-    return heads if (heads.encoder, heads.static_model) == (encoder, model) else None
-
-
-@lru_cache(maxsize=1)
-def presets() -> dict[str, Template]:
-    """The shipped personalities; read once per process."""
-    return load_presets(CONFIG_DIR / "personality")
-
-
-@lru_cache(maxsize=1)
-def model_windows() -> tuple[ModelWindow, ...]:
-    """The shipped table; read once per process."""
-    return load_windows(CONFIG_DIR / "model_windows.yaml")
-
-
-@lru_cache(maxsize=1)
-def tool_table() -> dict[str, ToolRow]:
-    """The shipped table; read once per process."""
-    return load_tools(CONFIG_DIR / "tools.yaml")
 
 
 NO_PLACE = (
@@ -540,6 +505,46 @@ class Container:
         stores = self.stores
         return JobsService(stores.jobs, stores.leases, self._launcher, runtime=self.runtime)
 
+    # --- understanding
+
+    @cached_property
+    def understanders(self) -> tuple[Understander, ...]:
+        """What derives from a source that passed the gate, in order."""
+        return ()
+
+    @cached_property
+    def deciding(self) -> Deciding:
+        """How much memories matter."""
+        kinds = None
+        heads = heads_of(self.schema.encoder, self.schema.model) if self.schema.encoder else None
+        if self.encoder is not None and heads is not None:
+            kinds = SentenceKinds(self.encoder, self.embedder, heads)
+        return Deciding(
+            self.stores.understandings,
+            self.stores.graphs,
+            signal_words(),
+            importance_params(),
+            runtime=self.runtime,
+            kinds=kinds,
+        )
+
+    @cached_property
+    def understanding(self) -> UnderstandingService:
+        """The worker of the queue of sources."""
+        return UnderstandingService(
+            self.stores.understandings,
+            self.stores.items,
+            self.deciding,
+            self.understanders,
+            runtime=self.runtime,
+        )
+
+    @cached_property
+    def raw_data(self) -> RawDataService:
+        return RawDataService(
+            self.memories, self.stores.understandings, self.deciding, runtime=self.runtime
+        )
+
     # --- the assistant
 
     @cached_property
@@ -763,6 +768,7 @@ class Container:
             self.exports.files,
             self.index,
             settle=self.settle,
+            take_back=self.understanding.take_back_waiting,
             runtime=self.runtime,
         )
 

@@ -59,6 +59,12 @@ METRICS: dict[str, Metric] = {
     "model_tokens": Metric("counter", "Tokens asked and answered.", ("helper", "kind")),
     "model_rows_lost": Metric("counter", "Model calls that the ledger could not take."),
     "exchanges_waiting": Metric("gauge", "Exchanges that were not learned from yet."),
+    "understanding_stage_s": _latency("Time of a stage of understanding, seconds.", "stage"),
+    "understanding_waiting": Metric("gauge", "Memories that are not understood yet."),
+    "understanding_decisions": Metric(
+        "counter", "Memories by what their importance decided.", ("fate", "source")
+    ),
+    "understanding_failed": Metric("counter", "Memories whose understanding failed.", ("end",)),
     "transitions": Metric("counter", "Items moved or archived by rule.", ("kind",)),
     "retention_removed": Metric("counter", "Rows that went by their age, by kind.", ("kind",)),
     "pending_items": Metric("gauge", "Items that wait for the index."),

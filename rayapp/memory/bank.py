@@ -122,19 +122,19 @@ class MemoryBankService:
             return BulkResult(memory_id, "not_found")
 
 
-def _subject_of(origin: MemoryItem) -> str | None:
-    return origin.subject_id if origin.user_id != SYSTEM_USER else None
-
-
 def _copy_of(origin: MemoryItem, new: NewMemory) -> NewMemory:
     """`new` with the text, where it has none, and the provenance of `origin`."""
+    shared = origin.user_id == SYSTEM_USER
     return replace(
         new,
         text=new.text if new.text.strip() else origin.text,
         entities=new.entities or origin.entities,
         source=origin.source,
         summary=origin.summary if new.text.strip() in ("", origin.text.strip()) else None,
-        subject_id=new.subject_id or _subject_of(origin),
+        subject_id=new.subject_id or (None if shared else origin.subject_id),
+        perspective_owner_id=new.perspective_owner_id
+        or (None if shared else origin.perspective_owner_id),
+        topics=new.topics or origin.topics,
         created_at=origin.created_at,
         valid_from=origin.valid_from,
         valid_to=origin.valid_to,

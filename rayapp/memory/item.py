@@ -15,6 +15,8 @@ SCORE_DECIMALS = 4
 # What a model read out of a conversation carries it.
 LEARNED_TAG = "learned"
 NEUTRAL_SCORE = 0.5
+# Why raw data is put away from the beginning. It has no expiry when it comes back.
+UNIMPORTANT = "importance"
 
 
 class Status(StrEnum):
@@ -167,6 +169,8 @@ class MemoryItem:
     words (`rules/instructions.py`); it follows the text. None = nothing.
     `attached_to`: the one conversation that sees it, of a chunk of a document that was attached to
     it; None = all of them.
+    `perspective_owner_id`: whose view it is, who told it; `subject_id`: whom it is about; `topics`:
+    what it is about, in the words of whoever stored it.
     """
 
     memory_id: str
@@ -191,6 +195,7 @@ class MemoryItem:
     stored_by: str = ""
     perspective_owner_id: str | None = None
     subject_id: str | None = None
+    topics: tuple[str, ...] = ()
     trust: float = 0.9
     quality: Quality = field(default_factory=Quality)
     stats: Stats = field(default_factory=Stats)
@@ -212,12 +217,17 @@ class MemoryItem:
 
 def subject_of(item: MemoryItem) -> str | None:
     """Somebody else whom the memory is about; None: the user, whom it belongs to."""
-    return other_subject(item.subject_id, item.user_id)
+    return other_person(item.subject_id, item.user_id)
 
 
-def other_subject(subject_id: str | None, user_id: str) -> str | None:
-    """Whom a text is about, where that is not the user."""
-    return None if subject_id in (None, user_of(user_id), user_id) else subject_id
+def teller_of(item: MemoryItem) -> str | None:
+    """Somebody else whose view it is; None: the user's own."""
+    return other_person(item.perspective_owner_id, item.user_id)
+
+
+def other_person(name: str | None, user_id: str) -> str | None:
+    """Whom a text is about, or whose view it is, where that is not the user."""
+    return None if name in (None, user_of(user_id), user_id) else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -181,7 +181,8 @@ class NewMemory:
 
     `score` is what an outcome known at birth gives it, 0..1. `supersedes` is the id of the memory
     that this one replaces. `trust` is that of what it was derived from: it is never trusted more
-    than its source class. `attached_to`: the one conversation that sees it.
+    than its source class. `attached_to`: the one conversation that sees it. `lasting`: it has no
+    expiry, whatever its tier. `archived_reason`: it is put away from the beginning.
     """
 
     text: str
@@ -196,12 +197,16 @@ class NewMemory:
     source: Source = field(default_factory=Source)
     summary: str | None = None
     subject_id: str | None = None
+    perspective_owner_id: str | None = None
+    topics: tuple[str, ...] = ()
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     supersedes: str | None = None
     score: float | None = None
     trust: float | None = None
     attached_to: str | None = None
+    lasting: bool = False
+    archived_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +241,7 @@ class BulkResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEdit:
     """Fields to change; None = leave. `expected_version` makes it conditional. An empty
-    `subject_id` = the user."""
+    `subject_id` or `perspective_owner_id` = the user."""
 
     text: str | None = None
     tags: tuple[str, ...] | None = None
@@ -247,6 +252,8 @@ class MemoryEdit:
     always_inject: bool | None = None
     valid_to: datetime | None = None
     subject_id: str | None = None
+    perspective_owner_id: str | None = None
+    topics: tuple[str, ...] | None = None
     expected_version: int | None = None
     reason: str | None = None
 

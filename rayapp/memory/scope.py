@@ -11,7 +11,8 @@ from rayapp.text.normalize import spellings
 
 # Conditions on what people call things. Ids are opaque: who made one sends it as it is.
 NAMED_FIELDS = (
-    *("tags_any", "entities_any", "subject_ids", "tool_names", "organizations"),
+    *("tags_any", "entities_any", "subject_ids", "perspective_owner_ids", "topics"),
+    *("tool_names", "organizations"),
     *("authors", "sections"),
 )
 # The last page that can be asked for: the stores hold no number of any size.
@@ -44,6 +45,8 @@ class ItemFilter:
     tool_names: tuple[str, ...] | None = None
     doc_ids: tuple[str, ...] | None = None
     subject_ids: tuple[str, ...] | None = None
+    perspective_owner_ids: tuple[str, ...] | None = None
+    topics: tuple[str, ...] | None = None
     categories: tuple[str, ...] | None = None
     formats: tuple[str, ...] | None = None
     organizations: tuple[str, ...] | None = None

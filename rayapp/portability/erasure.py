@@ -35,6 +35,7 @@ class ErasureService:
     """Raises StoreDown. A repeat finishes what was cut short.
 
     `settle` waits for what earlier answers to a user leave behind: it would come after the erasure.
+    `take_back` takes back what was derived from what is gone.
     """
 
     def __init__(
@@ -44,12 +45,14 @@ class ErasureService:
         index: VectorIndex,
         *,
         settle: Callable[[str], Awaitable[None]],
+        take_back: Callable[[], Awaitable[None]],
         runtime: Runtime,
     ) -> None:
         self._archive = archive
         self._files = files
         self._index = index
         self._settle = settle
+        self._take_back = take_back
         self._clock = runtime.clock
         self._budget_s = runtime.stream_budget_s
 
@@ -90,6 +93,7 @@ class ErasureService:
         before = await self._archive.left_of(scope.own, part, part_id)
         with contextlib.suppress(NotFound):
             await delete()
+        await self._take_back()
         left = await self._archive.left_of(scope.own, part, part_id)
         last, still = left, 0
         while any(left.values()) and still < PATIENCE and self._clock.monotonic() < until:

@@ -11,7 +11,13 @@ from ray import serve
 from ray.serve.config import AutoscalingConfig
 
 from rayapp.core.settings.model import DeploymentSettings, Settings
-from rayapp.serve.deployments.background import BackgroundDeployment, Indexer, Maintenance, Role
+from rayapp.serve.deployments.background import (
+    BackgroundDeployment,
+    Indexer,
+    Maintenance,
+    Role,
+    Understanding,
+)
 from rayapp.serve.deployments.gateways import Embedding, Rerank
 from rayapp.serve.deployments.search import SearchDeployment
 
@@ -42,8 +48,11 @@ def _background(settings: Settings) -> list[tuple[str, DeploymentSettings, list[
     """Deployments of what runs by itself: apart on a cluster, in one process on a laptop."""
     indexer, maintenance = settings.serve.indexer, settings.serve.maintenance
     if settings.serve.background_together:
-        return [("indexer", indexer, [Indexer, Maintenance])]
-    return [("indexer", indexer, [Indexer]), ("maintenance", maintenance, [Maintenance])]
+        return [("indexer", indexer, [Indexer, Maintenance, Understanding])]
+    return [
+        ("indexer", indexer, [Indexer]),
+        ("maintenance", maintenance, [Maintenance, Understanding]),
+    ]
 
 
 def _deployment(cls: type[Any], name: str, options: DeploymentSettings) -> serve.Deployment:

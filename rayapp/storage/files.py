@@ -27,6 +27,8 @@ from rayapp.search.rules.knowledge import (
 from rayapp.search.rules.latest_words import LatestTable, LatestWords, latest_words
 from rayapp.search.rules.recipes import Recipe, parse_recipe, parsed
 from rayapp.text.expansions import Expansions
+from rayapp.understanding.rules.importance import ImportanceParams
+from rayapp.understanding.rules.signals import SignalTable, SignalWords
 
 T = TypeVar("T")
 # As many as the hash that signs with it takes in.
@@ -200,3 +202,19 @@ def _tree(path: Path, what: str) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise ConfigError(f"{what} {path.name} must hold a mapping.")
     return tree
+
+
+_SIGNALS = TypeAdapter(dict[str, SignalTable])
+
+
+def load_signals(path: Path) -> SignalWords:
+    """The words by which importance is told. ConfigError names what is wrong in the file."""
+    return SignalWords([*_table(path, _SIGNALS).values()])
+
+
+def load_importance(path: Path) -> ImportanceParams:
+    """The weights of the signals. ConfigError names what is wrong in the file."""
+    try:
+        return ImportanceParams.model_validate(_read(path) if path.is_file() else None)
+    except ValidationError as error:
+        raise ConfigError(f"{path.name} is wrong: {error.errors()[0]['msg']}.") from None

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from rayapp.core.claims import ClaimQueue, Queued
 from rayapp.memory.item import MemoryItem
-from rayapp.memory.scope import ReadScope
+from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.understanding.records import Mention, Understanding
 
 
@@ -59,3 +59,6 @@ class UnderstandingStore(ClaimQueue[Understanding], Protocol):
         self, scope: ReadScope, topics: Sequence[str], since: datetime
     ) -> list[Mention]:
         """When the user spoke of one of these topics, the newest first, a bounded number."""
+
+    async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
+        """The same text came again; the last times are kept."""

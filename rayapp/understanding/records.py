@@ -5,9 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-# Topics that a row keeps, and those that it was heard in again.
+from rayapp.core.errors import RayappError
+
+# Topics that a row keeps, how often it was heard again, and rows that are read for a recurrence.
 MOST_TOPICS = 16
 MOST_HEARD = 32
+MOST_MENTIONS = 200
+# What is to be taken back goes before all else that waits.
+TAKE_BACK_FIRST = -1
 
 
 class Gate(StrEnum):
@@ -115,3 +120,22 @@ class Understanding:
     trace_id: str | None = None
     decided_at: datetime | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def mentions(self) -> tuple[Mention, ...]:
+        """When it was said, the first time and again."""
+        said = Mention(topics=self.topics, at=self.said_at, conversation_id=self.conversation_id)
+        return said, *self.heard
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided of a text. `row` None: nobody has looked at it yet.
+
+    `error`: it was refused, and nothing of it is kept.
+    """
+
+    memory_id: str | None
+    row: Understanding | None = None
+    duplicate: bool = False
+    error: RayappError | None = None

@@ -50,6 +50,8 @@ class BankBody(bases.Lenient, bases.Keyed):
     confidence: bases.Share = Field(DEFAULT_CONFIDENCE, description="0 to 1.")
     always_inject: bases.Flag = Field(False, description="Show it in every answer.")
     subject_id: bases.Name | None = bases.optional("Whom it is about; default the user.")
+    perspective_owner_id: bases.Name | None = bases.optional("Who told it; default the user.")
+    topics: bases.Labels = Field((), description="What it is about.")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -72,12 +74,15 @@ class BankEdit(bases.Lenient, bases.Keyed):
     text: str | None = bases.optional("New text; `content` is another name.")
     always_inject: bases.Flag | None = bases.optional("Show it in every answer, or not.")
     subject_id: bases.SubjectEdit | None = bases.optional("Whom it is about; empty: the user.")
+    perspective_owner_id: bases.SubjectEdit | None = bases.optional("Who told it; empty: the user.")
+    topics: bases.Labels | None = bases.optional("All topics from now on.")
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if self.status is None and self.edit() is None:
             raise ValueError(
-                "changes nothing; send status, tags, text, always_inject or subject_id"
+                "changes nothing; send status, tags, text, always_inject, subject_id, "
+                "perspective_owner_id or topics"
             )
         return self
 
@@ -159,6 +164,8 @@ class BankView(bases.Answer):
     status: str
     tier: bases.TierWord
     subject_id: str | None
+    perspective_owner_id: str | None
+    topics: tuple[str, ...]
     score: float
     created_at: datetime
     updated_at: datetime

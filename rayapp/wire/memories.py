@@ -77,6 +77,8 @@ class StoreItem(bases.Strict):
     source: SourceBody | None = bases.optional("Where it came from.")
     summary: Summary | None = bases.optional("A short form.")
     subject_id: bases.Name | None = bases.optional("Whom it is about; default the user.")
+    perspective_owner_id: bases.Name | None = bases.optional("Who told it; default the user.")
+    topics: bases.Labels = Field((), description="What it is about.")
     valid_from: bases.UtcTime | None = bases.optional("Valid from; naive is UTC.")
     valid_to: bases.UtcTime | None = bases.optional("Valid until; naive is UTC.")
     supersedes: bases.MemoryId | None = bases.optional(
@@ -123,6 +125,8 @@ class EditBody(RestoreBody):
     always_inject: bases.Flag | None = bases.optional("Pin or unpin; memory_bank only.")
     valid_to: bases.UtcTime | None = bases.optional("Valid until; naive is UTC.")
     subject_id: bases.SubjectEdit | None = bases.optional("Whom it is about; empty: the user.")
+    perspective_owner_id: bases.SubjectEdit | None = bases.optional("Who told it; empty: the user.")
+    topics: bases.Labels | None = bases.optional("All topics from now on.")
     reason: Reason | None = bases.optional("Kept with the old version.")
 
     @model_validator(mode="after")
@@ -230,6 +234,8 @@ class MemoryView(QualityView):
     lang: str
     source: WholeSourceView
     subject_id: str | None
+    perspective_owner_id: str | None
+    topics: tuple[str, ...]
     trust: float
     stats: StatsView
     success_estimate: bases.Estimate

@@ -100,6 +100,8 @@ class Filters(PlaceFilters):
     tool_names: bases.Values | None = bases.optional("Tools.")
     doc_ids: bases.Values | None = bases.optional("Documents.")
     subject_ids: bases.Values | None = bases.optional("Whom the memory is about.")
+    perspective_owner_ids: bases.Values | None = bases.optional("Who told it.")
+    topics: Trimmed | None = bases.optional("Any of these topics.")
     categories: CategoryNames | None = bases.optional(
         "DataGov categories: slugs, or their Hebrew or English names."
     )
@@ -389,6 +391,8 @@ class HitView(bases.Answer):
     memory_id: str
     tier: str
     subject_id: str | None = Field(description="Whom it is about; the user's own id or another.")
+    perspective_owner_id: str | None = Field(description="Who told it; the same.")
+    topics: tuple[str, ...]
     content: str
     preview: str = Field(description="About 200 characters.")
     passage: PassageView | None = bases.absent("Left out: the whole text is one.")
@@ -558,6 +562,8 @@ def hit_body(hit: Hit, now: datetime, documents: bool) -> dict[str, Any]:
             "memory_id": item.memory_id,
             "tier": tier,
             "subject_id": item.subject_id,
+            "perspective_owner_id": item.perspective_owner_id,
+            "topics": item.topics,
             "content": item.text,
             "preview": bases.preview(hit.text),
             "age": age(item.created_at, now),

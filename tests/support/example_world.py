@@ -66,7 +66,10 @@ async def example_world() -> Harness:
     """`mem-1` is a fact that helped and was changed, `mem-hidden` is hidden; a few turns are kept,
     searched and judged, and the graphs know them."""
     limits = RetentionSettings(history_days=365, conversations_days=730)
-    world = Harness.ready(local_settings().model_copy(update={"retention": limits}))
+    shipped = local_settings()
+    at_once = shipped.understanding.model_copy(update={"settle_s": 0.0})
+    own = {"retention": limits, "understanding": at_once}
+    world = Harness.ready(shipped.model_copy(update=own))
     fact = an_item(
         user_id="admin",
         memory_id="mem-1",
@@ -103,6 +106,7 @@ async def example_world() -> Harness:
         await _done(http, "PATCH", "/api/memory/items/mem-1", changed)
         await world.indexed()
         await world.settle()
+        await world.container.understanding.run_once()
     await add_books(world)
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     await keys.create("shop", user_id=None, scopes=["admin"], org_id="acme")

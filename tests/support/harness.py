@@ -40,6 +40,7 @@ from rayapp.learning.promotion import PromotionService
 from rayapp.memory.requests import NewMemory
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.search.requests import SearchAnswer, SearchQuery
+from rayapp.storage.mongo.rows import to_row
 from tests.support.clock import FakeClock
 from tests.support.jobs import FakeLauncher
 from tests.support.models import NoBreakers
@@ -56,6 +57,7 @@ from tests.support.stores.lifecycle import InMemoryLifecycleStore
 from tests.support.stores.personality import InMemoryWindowStore
 from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.shared_items import InMemorySharedItems
+from tests.support.stores.understandings import InMemoryUnderstandingStore
 from tests.support.stores.usage import InMemoryUsageStore
 from tests.support.stores.user_archive import InMemoryUserArchive
 from tests.support.stores.webhooks import InMemoryWebhookStore, RecordingSender
@@ -252,7 +254,10 @@ class InMemoryStores(Stores):
         self.books = world.books
         self.archive = world.archive
         self.webhooks = world.webhooks
+        self.understandings = world.understandings
         world.archive.also("idempotency", self.idempotency._rows)
+        kept = world.understandings._rows
+        world.archive.also("understandings", kept, lambda key, one: to_row(one.row))
 
 
 def unsuspended(work: Coroutine[Any, Any, Found]) -> Found:
@@ -304,6 +309,7 @@ class Harness:
         self.problems: list[str] = []
         self.launcher = FakeLauncher()
         self.books = InMemoryBookStore(items, self.clock)
+        self.understandings = InMemoryUnderstandingStore(self.clock, items)
         # Over what is behind the switches: these stores reach into the rows.
         behind = (items, graphs, receipts)
         self.conversations = InMemoryConversationStore(

@@ -89,6 +89,7 @@ class InsertContract:
             ),
             perspective_owner_id="p",
             subject_id="noa",
+            topics=("$garden", "גינה"),
             trust=0.25,
             quality=Quality(importance=0.9, confidence=0.7, mentioned_count=4),
             stats=Stats(

@@ -526,6 +526,49 @@ class RetentionSettings(SettingsSection):
         return {name.removesuffix(end): n for name, n in found.items() if name.endswith(end) and n}
 
 
+class TenantUnderstanding(SettingsSection):
+    """What one tenant has otherwise; null: as the service."""
+
+    enabled: bool | None = setting(None, "Whether it is on for this tenant.")
+    threshold: Share | None = setting(None, "Its threshold.")
+    gate: Literal["off", "derive", "archive"] | None = setting(None, "Its gate.")
+
+
+class UnderstandingSettings(SettingsSection):
+    enabled: bool = setting(
+        False, "Feelings, goals, traits and relations are derived of what people say."
+    )
+    threshold: Share = setting(
+        0.44, "Importance up to which a text is not derived from, and raw data is archived."
+    )
+    gate: Literal["off", "derive", "archive"] = setting(
+        "archive",
+        "What the threshold decides: nothing, what is derived from, or also which raw data is "
+        "archived.",
+    )
+    tenants: dict[str, TenantUnderstanding] = setting(
+        {}, "By tenant, what is otherwise there; the empty name is whoever has no tenant."
+    )
+    heads: bool = setting(True, "The heads of the encoder are asked too, where it is on.")
+    poll_s: float = setting(0.5, "Pause between two looks for what is new.", gt=0, le=60)
+    settle_s: float = setting(
+        0.5, "What comes within this time is understood together.", ge=0, le=10
+    )
+    batch: int = setting(32, "Memories of one look.", ge=1, le=1_000)
+    claim_s: float = setting(60.0, "Lifetime of a claim.", gt=1, le=3_600)
+    tries: int = setting(5, "Failed tries until one is given up on.", ge=1, le=100)
+    test_topics: tuple[str, ...] = setting(
+        (), "Topics that always matter, to try the pipeline; not in the profile prod."
+    )
+
+    def of_tenant(self, org_id: str | None) -> "UnderstandingSettings":
+        """With what the tenant has otherwise."""
+        own = self.tenants.get(org_id or "")
+        if own is None:
+            return self
+        return self.model_copy(update=own.model_dump(exclude_none=True))
+
+
 class BreakerSettings(SettingsSection):
     failures: int = setting(3, "Failures in a row that open it.", ge=1)
     embedder_failures: int = setting(2, "The same for the embedder.", ge=1)
@@ -583,6 +626,7 @@ class Settings(SettingsSection):
     documents: DocumentSettings = setting(DocumentSettings(), "Documents of users.")
     backup: BackupSettings = setting(BackupSettings(), "Exports, imports, backups.")
     retention: RetentionSettings = setting(RetentionSettings(), "What goes by itself, and when.")
+    understanding: UnderstandingSettings = setting(UnderstandingSettings(), "What memories mean.")
     breaker: BreakerSettings = setting(BreakerSettings(), "Circuit breakers.")
     compat: CompatSettings = setting(CompatSettings(), "First client's habits.")
     logging: LoggingSettings = setting(LoggingSettings(), "Logs.")

@@ -155,6 +155,8 @@ def _incomplete_production(settings: Settings) -> str | None:
             "profile prod keeps archives of users where all hosts see them: set backup.dir to a "
             "folder that every host mounts, outside data.dir"
         )
+    if settings.understanding.test_topics:
+        return "profile prod tries nothing on people: empty understanding.test_topics"
     return None
 
 

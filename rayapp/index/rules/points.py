@@ -69,6 +69,8 @@ def payload_of(item: MemoryItem) -> dict[str, Any]:
         "tool_name": source.tool_name,
         "doc_id": source.doc_id,
         "subject_id": item.subject_id,
+        "perspective_owner_id": item.perspective_owner_id,
+        "topics": list(item.topics),
         "category": datagov.get("category"),
         "format": datagov.get("format"),
         "organization": datagov.get("organization"),

@@ -14,6 +14,7 @@ from rayapp.core.ids import MEMORY_ID_PATTERN, OWNER_ID_PATTERN, SYSTEM_USER, or
 from rayapp.memory.item import (
     NEUTRAL_SCORE,
     SOURCE_TRUST,
+    UNIMPORTANT,
     IndexOp,
     IndexState,
     MemoryItem,
@@ -21,9 +22,10 @@ from rayapp.memory.item import (
     Source,
     Stats,
     Status,
-    other_subject,
+    other_person,
     point_id_of,
     subject_of,
+    teller_of,
 )
 from rayapp.memory.requests import MemoryEdit, NewMemory
 from rayapp.memory.rules.instructions import instruction_of
@@ -75,6 +77,7 @@ def check_new(new: NewMemory, limits: TextLimits) -> None:
     check_text(new.text, limits.memory_bank if new.tier is Tier.MEMORY_BANK else limits.text)
     check_labels(new.tags, "tag")
     check_labels(new.entities, "entity")
+    check_labels(new.topics, "topic")
     check_fields(new.source)
     if new.memory_id in (".", ".."):
         raise InvalidInput(
@@ -196,8 +199,20 @@ def _guard_tier(tier: Tier, text: str, tags: tuple[str, ...], always_inject: boo
 
 def is_raw_exchange(text: str) -> bool:
     """A turn of a conversation as it was stored, not a fact."""
+    halves = halves_of(text)
+    return halves is not None and halves[1] is not None
+
+
+def halves_of(text: str) -> tuple[str, str | None] | None:
+    """What was asked and what was answered, of a turn as it was stored; None: it is no turn, or
+    nothing of its answer is kept."""
     asks = _ASKS.search(text)
-    return asks is not None and _ANSWERS.search(text, asks.end()) is not None
+    if asks is None:
+        return None
+    answers = _ANSWERS.search(text, asks.end())
+    if answers is None:
+        return text[asks.end() :].strip(), None
+    return text[asks.end() : answers.start()].strip(), text[answers.end() :].strip()
 
 
 def new_item(
@@ -206,7 +221,8 @@ def new_item(
     """The item that `new` becomes: `pending`, version 1, times from the server's clock."""
     instruction = _instruction_of(new.text, new.tier, new.source)
     subject = label_form(new.subject_id or "")
-    return MemoryItem(
+    teller = label_form(new.perspective_owner_id or "")
+    item = MemoryItem(
         memory_id=memory_id,
         point_id=point_id_of(user_id, memory_id),
         user_id=user_id,
@@ -215,15 +231,20 @@ def new_item(
         text=new.text,
         summary=new.summary,
         content_hash=content_hash(new.text),
-        dedup_scope=dedup_scope(new.tier, new.source, other_subject(subject or None, user_id)),
+        dedup_scope=dedup_scope(
+            new.tier,
+            new.source,
+            _others(other_person(subject or None, user_id), other_person(teller or None, user_id)),
+        ),
         tags=_distinct(new.tags),
         entities=_distinct(new.entities),
         always_inject=new.always_inject,
         lang=detect_language(new.text),
         source=new.source,
         stored_by=stored_by,
-        perspective_owner_id=user_of(user_id),
+        perspective_owner_id=teller or user_of(user_id),
         subject_id=subject or user_of(user_id),
+        topics=_distinct(new.topics),
         trust=_trust(new),
         quality=Quality(
             importance=DEFAULT_IMPORTANCE if new.importance is None else new.importance,
@@ -234,7 +255,7 @@ def new_item(
         stored_at=now,
         updated_at=now,
         tier_entered_at=now,
-        expires_at=lifetime(new.tier, instruction, now),
+        expires_at=None if new.lasting else lifetime(new.tier, instruction, now),
         valid_from=new.valid_from,
         valid_to=new.valid_to,
         supersedes=new.supersedes,
@@ -242,6 +263,15 @@ def new_item(
         instruction=instruction,
         attached_to=new.attached_to,
         index=IndexState(next_attempt_at=now),
+    )
+    return item if new.archived_reason is None else _put_away(item, new.archived_reason, now)
+
+
+def _put_away(item: MemoryItem, reason: str, now: datetime) -> MemoryItem:
+    """As `archived`, of what the index never held."""
+    index = replace(item.index, op=IndexOp.DELETE)
+    return replace(
+        item, status=Status.ARCHIVED, archived_at=now, archived_reason=reason, index=index
     )
 
 
@@ -269,7 +299,7 @@ def sequence_at(now: datetime) -> int:
 def dedup_scope(tier: Tier, source: Source, whom: str | None = None) -> str:
     """Equal texts are duplicates within one book, one DataGov resource or, when they are turns, one
     conversation, which may be deleted without the others, wherever they rise; else within the tier.
-    `whom`: somebody else whom the text is about: what two people share is two facts."""
+    `whom`: others whom the text is about, or who told it: what two people share is two facts."""
     if tier is Tier.BOOKS:
         return source.doc_id or str((source.book or {}).get("book_id", ""))
     if tier in (Tier.DATAGOV_SCHEMA, Tier.DATAGOV_EXPANSION):
@@ -305,7 +335,7 @@ def _edited_scope(before: MemoryItem, after: MemoryItem) -> str:
     part of a document is its document."""
     if before.tier is Tier.BOOKS:
         return before.dedup_scope
-    scope, was, whom = open_scope(before), subject_of(before), subject_of(after)
+    scope, was, whom = open_scope(before), _others_of(before), _others_of(after)
     if was != whom:
         scope = scope if was is None else scope.removesuffix(f" {was}")
         scope = scope if whom is None else f"{scope} {whom}"
@@ -314,12 +344,24 @@ def _edited_scope(before: MemoryItem, after: MemoryItem) -> str:
     )
 
 
+def _others_of(item: MemoryItem) -> str | None:
+    return _others(subject_of(item), teller_of(item))
+
+
+def _others(subject: str | None, teller: str | None) -> str | None:
+    """Who, beside the user, makes a text another one than the same words of somebody else."""
+    return subject if teller is None else f"{subject or ''} @by {teller}"
+
+
 def apply_edit(item: MemoryItem, edit: MemoryEdit, now: datetime) -> MemoryItem:
     """The item after `edit`; the same object when nothing changes."""
     given = _given(edit, "text", "summary", "always_inject", "valid_to")
     if edit.subject_id is not None:
         given["subject_id"] = edit.subject_id or user_of(item.user_id)
-    given |= {name: _distinct(found) for name, found in _given(edit, "tags", "entities").items()}
+    if edit.perspective_owner_id is not None:
+        given["perspective_owner_id"] = edit.perspective_owner_id or user_of(item.user_id)
+    labels = _given(edit, "tags", "entities", "topics")
+    given |= {name: _distinct(found) for name, found in labels.items()}
     quality = replace(item.quality, **_given(edit, "importance", "confidence"))
     changed = replace(item, **given, quality=quality)
     text = changed.text
@@ -360,7 +402,9 @@ def restored(item: MemoryItem, now: datetime) -> MemoryItem:
         archived_at=None,
         archived_reason=None,
         tier_entered_at=now,
-        expires_at=lifetime(item.tier, item.instruction, now),
+        expires_at=None
+        if item.archived_reason == UNIMPORTANT
+        else lifetime(item.tier, item.instruction, now),
     )
 
 

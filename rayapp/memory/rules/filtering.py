@@ -119,6 +119,14 @@ def is_followed(item: MemoryItem) -> bool:
     return item.tier in FOLLOWED_TIERS and item.attached_to is None
 
 
+def is_understood(item: MemoryItem) -> bool:
+    """Whether a change of `item` is looked at for what may be derived from it: whatever a user
+    has, and never what is shared or seen by one conversation alone. What is deleted is told to
+    what was derived in the same write."""
+    living = item.status is not Status.DELETED
+    return living and item.user_id != SYSTEM_USER and item.attached_to is None
+
+
 def is_coming(item: MemoryItem) -> bool:
     """Whether `item` is a chunk of a document that the index is still to take up. It is searched
     with the rest of its document, not by its words before: a book has a thousand, and reading the
@@ -148,6 +156,8 @@ def _named_values(
         (lambda item: (item.source.tool_name,), where.tool_names),
         (lambda item: (item.source.doc_id,), where.doc_ids),
         (lambda item: (item.subject_id,), where.subject_ids),
+        (lambda item: (item.perspective_owner_id,), where.perspective_owner_ids),
+        (lambda item: item.topics, where.topics),
         (lambda item: (_datagov(item).get("category"),), where.categories),
         (lambda item: (_datagov(item).get("format"),), where.formats),
         (lambda item: (_datagov(item).get("organization"),), where.organizations),

@@ -163,7 +163,7 @@ COLLECTIONS: tuple[Collection, ...] = (
             "followed_at": datetime,
             "flags": tuple[str, ...],
         },
-        renewed=frozenset({"index", "veiled_words"}),
+        renewed=frozenset({"index", "veiled_words", "understand_at"}),
         erasing=Erasing.MEMORIES,
     ),
     Collection("memory_versions", Kind.VERSIONS, ("memory_id", "version"), MemoryVersion),
@@ -266,6 +266,10 @@ COLLECTIONS: tuple[Collection, ...] = (
         owner_fields=("payload.user_id",),
         why="points that were taken out of the index; an import makes them anew",
     ),
+    Collection(
+        "understandings",
+        why="how much memories matter and how far they are understood; an import makes it anew",
+    ),
     Collection("imports", why="how far imports have come"),
     Collection("idempotency", backed_up=False, why="answers to requests that are over in a day"),
     Collection("webhooks", why="addresses and secrets of programs; who moves sets them up anew"),
@@ -333,12 +337,13 @@ PARTS: Mapping[Part, Mapping[str, str]] = MappingProxyType(
             "documents": "attached_to",
             "events": "data.conversation_id",
             **dict.fromkeys(
-                ("exchanges", "receipts", "sessions", "turns", OUTCOMES), "conversation_id"
+                ("exchanges", "receipts", "sessions", "turns", "understandings", OUTCOMES),
+                "conversation_id",
             ),
         },
-        Part.DOCUMENT: {ITEMS: "source.doc_id", "documents": "book_id"},
-        Part.SUBJECT: {ITEMS: "subject_id"},
-        Part.MEMORY: {ITEMS: "memory_id", "memory_versions": "memory_id"},
+        Part.DOCUMENT: {ITEMS: "source.doc_id", "documents": "book_id", "understandings": "doc_id"},
+        Part.SUBJECT: {ITEMS: "subject_id", "understandings": "subject_id"},
+        Part.MEMORY: dict.fromkeys((ITEMS, "memory_versions", "understandings"), "memory_id"),
     }
 )
 

@@ -21,6 +21,7 @@ from rayapp.index.service import IndexingService
 from rayapp.learning.leader import MaintenanceService
 from rayapp.serve.deployments.loops import Loops, Pause
 from rayapp.serve.deployments.process import Process
+from rayapp.understanding.service import UnderstandingService
 
 log = logging.getLogger("rayapp.maintenance")
 T = TypeVar("T")
@@ -246,6 +247,26 @@ class Maintenance(Role):
                 await self._service.release()
         except RayappError as error:
             log.info("the lease ends by its time: %s", error.message)
+
+
+class Understanding(Role):
+    """Replicas may be several: claims give each memory to one of them. A role of its own, so that
+    a slow text never holds up the index or the outbox."""
+
+    def begin(self, container: Container) -> None:
+        self.loops.start(self._understand(container.understanding, container.disk))
+
+    async def _understand(self, service: UnderstandingService, disk: DiskSpace) -> None:
+        pause = Pause(self._settings.understanding.poll_s)
+        while not self.loops.stopping:
+            worked = None if disk.full else await _tried("understanding", service.run_once)
+            if worked is None:
+                await asyncio.sleep(ERROR_PAUSE_S)
+            else:
+                await pause.after(worked)
+
+    async def release(self) -> None:
+        """It holds nothing: a claim ends by its time."""
 
 
 async def _tried(what: str, work: Callable[[], Awaitable[T]]) -> T | None:

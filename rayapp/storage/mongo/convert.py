@@ -21,7 +21,7 @@ from rayapp.memory.item import (
     Stats,
     SyncState,
 )
-from rayapp.memory.rules.filtering import flag_names, is_followed, veiled_words
+from rayapp.memory.rules.filtering import flag_names, is_followed, is_understood, veiled_words
 from rayapp.storage.mongo.rows import may_lack, reader, share, times_of, to_row
 
 Document = dict[str, Any]
@@ -38,7 +38,9 @@ ALIKE = ("user_id", "perspective_owner_id", "subject_id", "stored_by", "lang", "
 INDEX_ALIKE = ("model", "analyser")
 ITEM_TIMES, STATS_TIMES, INDEX_TIMES = map(times_of, (MemoryItem, Stats, IndexState))
 
-may_lack(MemoryItem, "stored_by", "sequence", "context_prefix", "instruction", "attached_to")
+may_lack(
+    MemoryItem, *("stored_by", "sequence", "context_prefix", "instruction", "attached_to", "topics")
+)
 may_lack(Source, "also", "url", "description", "description_he", "conversation_title")
 share(Source, Quality, Stats)
 from_document = reader(MemoryItem)
@@ -63,7 +65,8 @@ def readable(docs: Iterable[Document], convert: Callable[[Document], T]) -> list
 def to_document(item: MemoryItem) -> Document:
     """The document of a new item. `quality_score` and the DataGov flags are denormalised.
 
-    `follow_up_at` and `contribution` belong to the graphs and are not part of the item.
+    `follow_up_at` and `contribution` belong to the graphs, `understand_at` to what is derived from
+    it; they are not part of the item.
     """
     return to_row(item) | {
         "quality": quality_document(item.quality),
@@ -71,6 +74,7 @@ def to_document(item: MemoryItem) -> Document:
         "flags": list(flag_names(item.source)),
         "follow_up_at": item.stored_at if is_followed(item) else None,
         "contribution": None,
+        "understand_at": item.stored_at if is_understood(item) else None,
         **veiled(item.text, item.summary, item.tags),
     }
 

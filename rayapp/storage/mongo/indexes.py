@@ -164,6 +164,8 @@ TEXT_SEARCH = IndexSpec(
 VEILED_WORDS = index("veiled_words", "user_id veiled_words", only={"veiled_words": IS_TEXT})
 
 FOLLOW_UP = index("follow_up", "follow_up_at", only=FOLLOW_UP_ONLY)
+# What was written and is to be looked at for what may be derived from it.
+UNDERSTAND = index("understand", "understand_at", only={"understand_at": IS_DATE})
 # What a promotion cycle must look at, without reading every item.
 # In the order of its pages, so that each page goes on where the last one ended.
 JUDGED = index("judged", "user_id point_id", only={**ACTIVE_ONLY, "stats.uses": {"$gt": 0}})
@@ -247,6 +249,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         PENDING_SINCE,
         FAILED_BY_USER,
         FOLLOW_UP,
+        UNDERSTAND,
         JUDGED,
         EXPIRING,
         WORKING_STORED,

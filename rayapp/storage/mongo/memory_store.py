@@ -18,7 +18,7 @@ from rayapp.memory import requests
 from rayapp.memory.item import MOST_ALSO, MemoryItem, MemoryVersion, Status, SyncState, point_id_of
 from rayapp.memory.ports import InsertResult, Page, TierCount
 from rayapp.memory.rules.creation import deleted, open_scope
-from rayapp.memory.rules.filtering import MANUAL_SOURCE, is_followed
+from rayapp.memory.rules.filtering import MANUAL_SOURCE, is_followed, is_understood
 from rayapp.memory.rules.hiding import PREFIX, PREFIX_END
 from rayapp.memory.rules.revision import queued, revised, revived
 from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
@@ -54,6 +54,7 @@ from rayapp.storage.mongo.predicates import (
     visible,
     worded,
 )
+from rayapp.storage.mongo.taking_back import take_back_later
 
 Document = dict[str, Any]
 
@@ -311,6 +312,7 @@ class ItemWrites:
     """The truth changes only here and in IndexQueue."""
 
     def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
         self._transaction = database.transaction
         self._items = database.collection(ITEMS)
         self._versions = database.collection(VERSIONS)
@@ -394,6 +396,7 @@ class ItemWrites:
             if new.status is Status.DELETED:
                 await self._versions.delete_many(key, session=session)
                 merged = await self._erase_merged(new, session)
+                await take_back_later(self._database, [doc, *merged], session)
                 await self._deletions.add([doc, *merged], session)
             else:
                 await self._versions.insert_one(to_version_document(row), session=session)
@@ -552,7 +555,8 @@ async def insert_new(rows: Collection, docs: Sequence[Document]) -> set[int]:
 
 
 def revision_document(new: MemoryItem, old: Document) -> Document:
-    """The document that replaces `old`; what the graphs know of the item stays, and is due."""
+    """The document that replaces `old`; what the graphs know of the item stays, and is due,
+    as what is derived from it."""
     was_pending = old["index"]["sync_state"] == SyncState.PENDING.value
     since = old["index"]["pending_since"] if was_pending else new.updated_at
     contribution = old.get("contribution")
@@ -562,6 +566,7 @@ def revision_document(new: MemoryItem, old: Document) -> Document:
         "index": convert.index_document(new.index, pending_since=since),
         "follow_up_at": new.updated_at if followed else None,
         "contribution": contribution,
+        "understand_at": new.updated_at if is_understood(new) else None,
     }
 
 
@@ -594,7 +599,6 @@ class MongoMemoryStore(ItemReads, ItemWrites, IndexQueue, ItemCounts):
         ItemWrites.__init__(self, database)
         IndexQueue.__init__(self, database)
         ItemCounts.__init__(self, database)
-        self._database = database
 
     async def ensure_schema(self) -> None:
         await self._database.ensure_schema()

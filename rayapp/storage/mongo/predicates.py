@@ -35,6 +35,8 @@ ANY_OF: tuple[tuple[str, str], ...] = (
     ("tool_names", "source.tool_name"),
     ("doc_ids", "source.doc_id"),
     ("subject_ids", "subject_id"),
+    ("perspective_owner_ids", "perspective_owner_id"),
+    ("topics", "topics"),
     ("categories", "source.datagov.category"),
     ("formats", "source.datagov.format"),
     ("organizations", "source.datagov.organization"),

@@ -363,4 +363,5 @@ def _item_document(owner: Document, row: Row, how: Putting) -> Document:
     if how.derive:
         followed = row["tier"] in FOLLOWED
         doc |= {"contribution": None, "follow_up_at": how.at if followed else None}
+    doc["understand_at"] = how.at
     return doc

@@ -35,6 +35,7 @@ from rayapp.storage.mongo.predicates import (
     own,
     text_is,
 )
+from rayapp.storage.mongo.taking_back import take_back_later
 
 MOVED = "rayappMovedAt"  # a name that the first client does not use
 
@@ -209,6 +210,7 @@ async def delete_items(
     ids = [doc["memory_id"] for doc in docs]
     await versions.delete_many({**owner, "memory_id": {"$in": ids}}, session=session)
     await Deletions(database).add(docs, session)
+    await take_back_later(database, docs, session)
     return len(docs)
 
 

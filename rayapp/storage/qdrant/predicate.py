@@ -23,7 +23,8 @@ TENANT_FIELD: Final = "user_id"
 FIELD_KINDS: Final = {
     **dict.fromkeys(("tier", "status", "lang", "tags", "entities", "flags"), "keyword"),
     **dict.fromkeys(("conversation_id", "source_type", "tool_name", "doc_id"), "keyword"),
-    **dict.fromkeys(("subject_id", "category", "format", "organization"), "keyword"),
+    **dict.fromkeys(("subject_id", "perspective_owner_id", "topics"), "keyword"),
+    **dict.fromkeys(("category", "format", "organization"), "keyword"),
     **dict.fromkeys(("author", "headings", "attached_to"), "keyword"),
     **dict.fromkeys(("created_at", "expires_at", "valid_from", "valid_to", "score"), "float"),
     **dict.fromkeys(("superseded", "always_inject", "has_code", "attached"), "bool"),
@@ -102,6 +103,8 @@ ANY_OF_FIELDS: tuple[tuple[str, str], ...] = (
     ("tool_names", "tool_name"),
     ("doc_ids", "doc_id"),
     ("subject_ids", "subject_id"),
+    ("perspective_owner_ids", "perspective_owner_id"),
+    ("topics", "topics"),
     ("categories", "category"),
     ("formats", "format"),
     ("organizations", "organization"),

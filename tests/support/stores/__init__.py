@@ -21,6 +21,7 @@ from rayapp.memory.rules.filtering import (
     checked_user,
     is_coming,
     is_followed,
+    is_understood,
     matches,
     readable,
 )
@@ -75,6 +76,7 @@ class InMemoryMemoryStore(InMemoryQueue):
             item.stored_at if pending else None,
             follow_up_at=item.stored_at if followed else None,
             contributed=contributed,
+            understand_at=item.stored_at if is_understood(item) else None,
         )
         return InsertResult(inserted=True)
 

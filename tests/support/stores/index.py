@@ -46,6 +46,8 @@ ANY_OF = {
     "tool_names": "tool_name",
     "doc_ids": "doc_id",
     "subject_ids": "subject_id",
+    "perspective_owner_ids": "perspective_owner_id",
+    "topics": "topics",
     "categories": "category",
     "formats": "format",
     "organizations": "organization",

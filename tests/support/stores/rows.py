@@ -8,19 +8,21 @@ from typing import Any, TypeVar, cast
 from rayapp.core.errors import InvalidInput
 from rayapp.graphs.records import Contribution
 from rayapp.memory.item import IndexState, MemoryItem, MemoryVersion, Stats, SyncState
-from rayapp.memory.rules.filtering import is_followed
+from rayapp.memory.rules.filtering import is_followed, is_understood
 
 Timed = TypeVar("Timed", MemoryItem, MemoryVersion, Stats, IndexState)
 
 
 @dataclass(slots=True)
 class Row:
-    """`contributed` and `follow_up_at` belong to the graphs and are not part of the item."""
+    """`contributed` and `follow_up_at` belong to the graphs, `understand_at` to what is derived;
+    they are not part of the item."""
 
     item: MemoryItem
     pending_since: datetime | None
     follow_up_at: datetime | None = None
     contributed: Contribution | None = None
+    understand_at: datetime | None = None
 
     def hold(self, item: MemoryItem, since: datetime) -> None:
         """Keep `item`; `since` starts the wait of an item that was not waiting."""
@@ -33,6 +35,7 @@ class Row:
         self.hold(item, item.updated_at)
         followed = self.contributed is not None or is_followed(item)
         self.follow_up_at = item.updated_at if followed else None
+        self.understand_at = item.updated_at if is_understood(item) else None
 
     @property
     def due_at(self) -> datetime | None:

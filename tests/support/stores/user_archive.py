@@ -142,9 +142,9 @@ class InMemoryUserArchive:
             "imports": Table(self._states, _first_of_key, _plain_doc, _never),
         }
 
-    def also(self, name: str, rows: Rows) -> None:
+    def also(self, name: str, rows: Rows, to_doc: Callable[[Any, Any], Row] | None = None) -> None:
         """Another collection, whose keys begin with the user; it is not exported."""
-        self._tables[name] = Table(rows, _first_of_key, _plain_doc, _never)
+        self._tables[name] = Table(rows, _first_of_key, to_doc or _plain_doc, _never)
 
     def keeping(
         self, conversations: InMemoryConversationStore, windows: InMemoryWindowStore
@@ -359,12 +359,16 @@ class InMemoryUserArchive:
         known = doc.get("contribution")
         if how.derive:
             followed = how.at if item.tier in FOLLOWED_TIERS else None
-            return item_rows.Row(item, how.at, followed)
+            return item_rows.Row(item, how.at, followed, understand_at=how.at)
         contributed, refused = graph_convert.contribution_of_document(known)
         if known is not None:
             self._graphs._refused[item.point_id] = refused
         return item_rows.Row(
-            item, how.at, doc.get("follow_up_at"), contributed if known is not None else None
+            item,
+            how.at,
+            doc.get("follow_up_at"),
+            contributed if known is not None else None,
+            understand_at=how.at,
         )
 
 

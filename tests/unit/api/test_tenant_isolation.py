@@ -102,6 +102,8 @@ class World:
         """What the background owes."""
         await self.harness.indexed()
         await self.harness.settle()
+        while await self.harness.container.understanding.run_once():
+            pass
 
     async def _fill(self, caller: httpx.AsyncClient, word: str) -> None:
         items = [
@@ -160,7 +162,8 @@ def at_once() -> Iterator[None]:
 
 @cache
 def keys_settings() -> Settings:
-    return load_settings("local", env={}, overrides={"search": AT_ONCE, "auth": {"mode": "keys"}})
+    at_once = {"search": AT_ONCE, "understanding": {"settle_s": 0.0}}
+    return load_settings("local", env={}, overrides={**at_once, "auth": {"mode": "keys"}})
 
 
 def comparable(answer: httpx.Response) -> Any:

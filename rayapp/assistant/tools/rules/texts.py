@@ -15,7 +15,7 @@ from rayapp.graphs.records import ContextInsights, PastExperience
 from rayapp.graphs.rules.directives import side_of
 from rayapp.inference.rules import estimate_tokens, total_tokens
 from rayapp.learning.records import OutcomeAnswer
-from rayapp.memory.item import MemoryItem, SourceType, subject_of
+from rayapp.memory.item import MemoryItem, SourceType, subject_of, teller_of
 from rayapp.memory.rules.lifecycle import age, success_estimate
 from rayapp.memory.tiers import Tier, tier_name
 from rayapp.search.requests import Hit, SearchAnswer
@@ -253,8 +253,9 @@ def _experience(label: str, one: PastExperience, documents: bool) -> str:
 def _memory_data(item: MemoryItem, documents: bool) -> dict[str, Any]:
     named = tier_name(item.tier, documents)
     data = {"memory_id": item.memory_id, "tier": named, "content": item.text}
-    whom = subject_of(item)
-    return data if whom is None else {**data, "subject_id": whom}
+    people = {"subject_id": subject_of(item), "perspective_owner_id": teller_of(item)}
+    data |= {name: who for name, who in people.items() if who is not None}
+    return {**data, "topics": list(item.topics)} if item.topics else data
 
 
 def _experience_data(one: PastExperience, documents: bool) -> dict[str, Any]:

@@ -1,0 +1,130 @@
+"""How much a memory matters: what the rules need to know is gathered, then they decide."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+
+from rayapp.core.errors import RayappError
+from rayapp.core.runtime import Runtime
+from rayapp.core.settings.model import UnderstandingSettings
+from rayapp.graphs.ports import GraphStore
+from rayapp.inference.ports import Embedder, Encoder
+from rayapp.inference.sentence_heads import READ_AS, Reading, SentenceHeads
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.scope import ReadScope
+from rayapp.text.concepts import extract_concepts
+from rayapp.text.language import detect_language
+from rayapp.understanding.ports import UnderstandingStore
+from rayapp.understanding.records import Importance, Speaker, Understanding
+from rayapp.understanding.rules.importance import (
+    RECURRING_WITHIN,
+    Circumstances,
+    ImportanceParams,
+    importance_of,
+    recurs,
+)
+from rayapp.understanding.rules.signals import SignalWords, sentences_of
+from rayapp.understanding.rules.sources import Side, sides_of
+
+# Sentences of a text that the heads read: each is a pass of the encoder.
+MOST_READ = 12
+# What the encoder may take for them, seconds.
+READ_S = 5.0
+# Kinds of concepts that name somebody or something.
+NAMES = frozenset({"entity", "acronym"})
+
+
+@dataclass(frozen=True)
+class SentenceKinds:
+    """The encoder, the static model and the heads over both."""
+
+    encoder: Encoder
+    embedder: Embedder
+    heads: SentenceHeads
+
+    async def read(self, sentences: Sequence[str]) -> dict[str, Mapping[str, float]]:
+        """What each sentence is, by kind. Raises DependencyDown."""
+        texts = list(dict.fromkeys(sentences))[:MOST_READ]
+        if not texts:
+            return {}
+        read = await self.encoder.read(texts, READ_AS, timeout_s=READ_S)
+        words = await self.embedder.embed(texts, READ_AS, timeout_s=READ_S)
+        found: dict[str, Mapping[str, float]] = {}
+        for text, vectors, own in zip(texts, read, words, strict=True):
+            unit = own / max(float(np.linalg.norm(own)), 1e-9)
+            reading = Reading(detect_language(text), vectors, unit)
+            found[text] = dict(self.heads.probabilities(reading).items())
+        return found
+
+
+@dataclass(eq=False)
+class Deciding:
+    """Asks the past and the heads, and lets the rules decide."""
+
+    store: UnderstandingStore
+    graphs: GraphStore
+    words: SignalWords
+    params: ImportanceParams
+    _: KW_ONLY
+    runtime: Runtime
+    kinds: SentenceKinds | None = None
+
+    def policy(self, org_id: str | None) -> UnderstandingSettings:
+        """The settings of a tenant."""
+        return self.runtime.settings.understanding.of_tenant(org_id)
+
+    async def decide(self, item: MemoryItem, row: Understanding) -> tuple[Importance, ...]:
+        """Of each side of it."""
+        policy, scope = self.policy(item.org_id), ReadScope(item.user_id, include_shared=False)
+        said = row.mentions[-1]
+        earlier = await self.store.mentions(scope, row.topics, said.at - RECURRING_WITHIN)
+        again = recurs(said, earlier)
+        tested = not set(policy.test_topics).isdisjoint(item.topics)
+        found = []
+        for side in sides_of(item):
+            around = Circumstances(again, await self._names(scope, item, side), tested)
+            found.append(await self._scored(side, policy, around))
+        return tuple(found)
+
+    async def _scored(
+        self, side: Side, policy: UnderstandingSettings, around: Circumstances
+    ) -> Importance:
+        began = time.perf_counter()
+        # A pass of the encoder for each sentence: of what a person said, which is short.
+        asked = policy.heads and side.speaker is Speaker.USER
+        read = await self._read(side.text) if asked else None
+        found = importance_of(
+            side.text,
+            self.words,
+            self.params,
+            speaker=side.speaker,
+            threshold=policy.threshold,
+            around=around,
+            kinds=None if read is None else lambda sentence: read.get(sentence, {}),
+        )
+        self.runtime.metrics.observe(
+            "understanding_stage_s", time.perf_counter() - began, stage="importance"
+        )
+        return found
+
+    async def _read(self, text: str) -> Mapping[str, Mapping[str, float]] | None:
+        """None: without heads, or they cannot be asked now; then the tables decide."""
+        if self.kinds is None:
+            return None
+        try:
+            return await self.kinds.read(sentences_of(text))
+        except (RayappError, TimeoutError):
+            self.runtime.metrics.count("degraded", reason="importance_heads")
+            return None
+
+    async def _names(self, scope: ReadScope, item: MemoryItem, side: Side) -> int:
+        """Names in it that are known of the user already, from other memories."""
+        concepts = extract_concepts(side.text, entities=item.entities)
+        keys = [one.key for one in concepts if one.type in NAMES]
+        if len(keys) < 2:
+            return 0
+        nodes = await self.graphs.nodes(scope, keys)
+        others = [one for one in nodes if set(one.memory_ids) - {item.memory_id}]
+        return len(others)

@@ -1,0 +1,159 @@
+"""How much a text matters: four signals, what overrides them, who said it. Pure.
+
+First the weighted sum, then the overrides, then the factor of the speaker: what an assistant said
+passes only where it is very telling, or where its topic comes again and again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+
+from rayapp.core.settings.access import SettingsSection
+from rayapp.text.concept_words import phrase_key, scan
+from rayapp.text.concepts import concept_key
+from rayapp.text.normalize import normalize
+from rayapp.understanding.records import (
+    MOST_TOPICS,
+    Gate,
+    Importance,
+    Mention,
+    Override,
+    Signal,
+    Speaker,
+)
+from rayapp.understanding.rules.signals import (
+    ReadSentence,
+    Signals,
+    SignalWords,
+    read_sentence,
+    sentences_of,
+)
+
+# At least this much with any override but recurrence, which makes it all.
+OVERRIDDEN, RECURRENT = 0.75, 1.0
+ASSISTANT_FACTOR = 0.5
+SCORE_DECIMALS = 4
+# A topic that comes on so many days, or in so many conversations, of so many days.
+RECURRING_DAYS, RECURRING_CONVERSATIONS = 3, 3
+RECURRING_WITHIN = timedelta(days=30)
+# Known names that make a text dense: so many, and one for so many words.
+DENSE_NAMES, DENSE_WORDS = 2, 12
+# What a person alone can claim: an assistant that says "I am" is no person.
+OF_PERSONS = frozenset({Override.IDENTITY, Override.GOAL})
+# Topics of a document are read from its beginning.
+TOPIC_CHARS = 600
+
+
+class Weights(SettingsSection):
+    """Of each signal; together 1."""
+
+    emotional: float
+    personal: float
+    temporal: float
+    decision: float
+
+    def base(self, signals: Signals) -> float:
+        found = sum(getattr(self, one.value) * getattr(signals, one.value) for one in Signal)
+        return round(float(found), SCORE_DECIMALS)
+
+
+class ImportanceParams(SettingsSection):
+    """The shipped file of weights; `params` names it."""
+
+    params: str
+    tables: Weights
+    heads: Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known beside the text. `names`: known ones in it; `tested`: the test switch."""
+
+    recurs: bool = False
+    names: int = 0
+    tested: bool = False
+
+
+def importance_of(
+    text: str,
+    words: SignalWords,
+    params: ImportanceParams,
+    *,
+    speaker: Speaker,
+    threshold: float,
+    around: Circumstances = Circumstances(),
+    kinds: Callable[[str], Mapping[str, float]] | None = None,
+) -> Importance:
+    """`kinds`: what the heads say of a sentence; None: the tables alone."""
+    read = [
+        read_sentence(one, words, None if kinds is None else kinds(one))
+        for one in sentences_of(text)
+    ]
+    weights = params.tables if kinds is None else params.heads
+    best = max(read, key=lambda one: weights.base(one.signals), default=ReadSentence(Signals()))
+    base = weights.base(best.signals)
+    overrides = _overrides(read, speaker, around)
+    score = base
+    if Override.RECURRENCE in overrides or Override.TESTED in overrides:
+        score = RECURRENT
+    elif overrides:
+        score = max(base, OVERRIDDEN)
+    factor = ASSISTANT_FACTOR if speaker is Speaker.ASSISTANT else 1.0
+    return Importance(
+        speaker=speaker,
+        score=round(score * factor, SCORE_DECIMALS),
+        base=base,
+        signals=best.signals.by_name(),
+        overrides=overrides,
+        threshold=threshold,
+        factor=factor,
+        params=f"{params.params}{'' if kinds is None else '+heads'}",
+    )
+
+
+def _overrides(
+    read: Sequence[ReadSentence], speaker: Speaker, around: Circumstances
+) -> tuple[Override, ...]:
+    found = {one for sentence in read for one in sentence.overrides}
+    if speaker is not Speaker.USER:
+        found -= OF_PERSONS
+    if around.recurs:
+        found.add(Override.RECURRENCE)
+    if around.tested:
+        found.add(Override.TESTED)
+    said = sum(sentence.words for sentence in read)
+    if around.names >= DENSE_NAMES and said <= DENSE_WORDS * around.names:
+        found.add(Override.DENSITY)
+    return tuple(one for one in Override if one in found)
+
+
+def topics_of(text: str, named: Sequence[str]) -> tuple[str, ...]:
+    """Keys of what a text is about: the topics that were named, and words that stand side by side.
+
+    Single words are too common to come again by more than chance.
+    """
+    keys = [concept_key(one) for one in named]
+    words = scan(normalize(text[:TOPIC_CHARS]), frozenset()).words
+    for first, second in pairwise(words):
+        if not (first.stop or second.stop):
+            keys.append(phrase_key((first, second)))
+    return tuple(dict.fromkeys(key for key in keys if key))[:MOST_TOPICS]
+
+
+def recurs(said: Mention, earlier: Sequence[Mention]) -> bool:
+    """Whether one of its topics comes on several days, or in several conversations, this time
+    among them."""
+    since = said.at - RECURRING_WITHIN
+    for topic in said.topics:
+        same = [one for one in earlier if topic in one.topics and since < one.at <= said.at]
+        days = {one.at.date() for one in (*same, said)}
+        places = {one.conversation_id for one in (*same, said)} - {None}
+        if len(days) >= RECURRING_DAYS or len(places) >= RECURRING_CONVERSATIONS:
+            return True
+    return False
+
+
+def is_derived(sides: Sequence[Importance], gate: Gate) -> bool:
+    """Whether anything of a source is derived from."""
+    return gate is Gate.OFF or any(side.passed for side in sides)

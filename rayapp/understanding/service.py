@@ -1,0 +1,205 @@
+"""Understands what was written: a marked memory becomes a row, which is scored and derived from.
+
+Any number may run at once: a claim gives each row to one of them, and a crash repeats a row, whose
+deriving replaces what it gave before.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+
+from rayapp.core.claims import Backoff, Claim, WorkState, put_back
+from rayapp.core.errors import DeadlineExceeded, DependencyDown, Overloaded, RayappError
+from rayapp.core.runtime import Runtime
+from rayapp.memory.item import MemoryItem
+from rayapp.memory.ports import MemoryStore
+from rayapp.memory.scope import ReadScope
+from rayapp.understanding.deciding import Deciding
+from rayapp.understanding.ports import Understander, UnderstandingStore
+from rayapp.understanding.records import TAKE_BACK_FIRST, Fate, Gate, Importance, Understanding
+from rayapp.understanding.rules.importance import is_derived
+from rayapp.understanding.rules.sources import (
+    fate_of,
+    is_source,
+    is_unimportant,
+    row_of,
+    source_hash,
+    source_text,
+    stands,
+)
+
+log = logging.getLogger("rayapp.understanding")
+OUTAGES = (DependencyDown, Overloaded, DeadlineExceeded)
+# First and longest pause after a failed try, and the one while something is away, seconds.
+PAUSE_S, MAX_PAUSE_S, AWAY_S = 2.0, 600.0, 15.0
+# Between two counts of what waits, seconds.
+GAUGE_S = 10.0
+
+
+@dataclass(eq=False)
+class UnderstandingService:
+    """One batch at a time."""
+
+    store: UnderstandingStore
+    items: MemoryStore
+    deciding: Deciding
+    understanders: Sequence[Understander]
+    _: KW_ONLY
+    runtime: Runtime
+
+    def __post_init__(self) -> None:
+        self._gauged_at: float | None = None
+        tries = self.runtime.settings.understanding.tries
+        self._backoff = Backoff(PAUSE_S, MAX_PAUSE_S, tries)
+
+    async def run_once(self) -> int:
+        """How many memories were looked at and rows worked on. A bad one stops no other."""
+        await self._gauge()
+        settings = self.runtime.settings.understanding
+        marked = await self.store.marked(settings.batch, settings.settle_s)
+        for item in marked:
+            await self._collect(item)
+        claimed = await self.store.claim(self.runtime.process, settings.batch, settings.claim_s)
+        for claim in claimed:
+            await self._one(claim)
+        return len(marked) + len(claimed)
+
+    async def take_back_waiting(self) -> None:
+        """What waits to be taken back, at once: an erasure certifies it."""
+        settings = self.runtime.settings.understanding
+        claimed: Sequence[Claim[Understanding]] = ()
+        while all(claim.row.gone for claim in claimed):
+            claimed = await self.store.claim(self.runtime.process, settings.batch, settings.claim_s)
+            if not claimed:
+                return
+            for claim in claimed:
+                await self._one(claim)
+
+    async def _collect(self, item: MemoryItem) -> None:
+        """A written memory gets a row where there is something to do. The mark goes last: a crash
+        in between finds the row again."""
+        scope = ReadScope(item.user_id, include_shared=False)
+        found = await self.store.find(scope, item.memory_id)
+        known = None if found is None or found.row.gone else found.row
+        if self._is_due(item, known):
+            await self.store.offer(row_of(item, self.runtime.new_id()))
+        elif known is not None and not self._keeps(item, known):
+            await self.store.offer(replace(known, gone=True), priority=TAKE_BACK_FIRST)
+        await self.store.unmark(item)
+
+    def _is_due(self, item: MemoryItem, known: Understanding | None) -> bool:
+        """Whether it is to be looked at, for the first time or anew."""
+        if not (self.deciding.policy(item.org_id).enabled and is_source(item)):
+            return False
+        alike = known is not None and known.source_hash == source_hash(item)
+        returned = alike and known is not None and known.fate is Fate.ARCHIVED
+        return stands(item, self.runtime.clock.now()) and (not alike or returned)
+
+    def _keeps(self, item: MemoryItem, known: Understanding) -> bool:
+        """Whether its row says what still holds."""
+        if is_unimportant(item):
+            return known.fate is Fate.ARCHIVED
+        alike = known.source_hash == source_hash(item)
+        return alike and stands(item, self.runtime.clock.now())
+
+    async def _one(self, claim: Claim[Understanding]) -> None:
+        try:
+            await self._work(claim)
+        except OUTAGES as error:
+            log.warning("a memory waits to be understood: %s", error.message)
+            await self._again(claim, error.code, counts=False)
+        except RayappError as error:
+            log.warning("a memory could not be understood: %s", error.message)
+            await self._again(claim, error.code, counts=True)
+        except Exception:  # a bug met by one memory must not stop those of others
+            log.exception("understanding failed and goes on")
+            await self._again(claim, "error", counts=True)
+
+    async def _work(self, claim: Claim[Understanding]) -> None:
+        row = claim.row
+        item = await self.items.get(ReadScope(row.user_id, include_shared=False), row.memory_id)
+        if item is None or not self._may_stay(row, item):
+            await self._take_back(row)
+            await self.store.finish(claim, None)
+        else:
+            await self._understand(claim, item)
+
+    def _may_stay(self, row: Understanding, item: MemoryItem) -> bool:
+        """Whether the source is still there: under its own id, active or put away by its importance
+        alone."""
+        if item.memory_id != row.memory_id:
+            return False
+        if is_unimportant(item):
+            return True
+        return not row.gone and stands(item, self.runtime.clock.now())
+
+    async def _understand(self, claim: Claim[Understanding], item: MemoryItem) -> None:
+        began = time.perf_counter()
+        # What came as raw data was decided when it came.
+        sides = claim.row.sides or await self.deciding.decide(item, claim.row)
+        row = self._decided(claim.row, item, sides, began)
+        if not await self.store.keep(claim, row):
+            return  # somebody else has it by now
+        gate = Gate(self.deciding.policy(item.org_id).gate)
+        derived = not is_unimportant(item) and (row.forced or is_derived(sides, gate))
+        began = time.perf_counter()
+        if derived:
+            source = source_text(item, sides, whole=row.forced or gate is Gate.OFF)
+            for understander in self.understanders:
+                await understander.understand(source)
+        else:
+            await self._take_back(row)
+        took = time.perf_counter() - began
+        self.runtime.metrics.observe("understanding_stage_s", took, stage="derive")
+        row = replace(
+            row,
+            fate=fate_of(item, derived=derived),
+            stages={**row.stages, "derive": round(took * 1000, 3)},
+        )
+        self.runtime.metrics.count(
+            "understanding_decisions", fate=row.fate.value, source=sides[0].speaker.value
+        )
+        if not await self.store.finish(claim, row):
+            await self._undo_if_gone(row)
+
+    def _decided(
+        self, row: Understanding, item: MemoryItem, sides: tuple[Importance, ...], began: float
+    ) -> Understanding:
+        return replace(
+            row,
+            gone=False,
+            sides=sides,
+            version=item.version,
+            decided_at=row.decided_at or self.runtime.clock.now(),
+            stages=row.stages or {"importance": round((time.perf_counter() - began) * 1000, 3)},
+        )
+
+    async def _undo_if_gone(self, row: Understanding) -> None:
+        """An erasure that took the row away meanwhile did not know what was derived since."""
+        scope = ReadScope(row.user_id, include_shared=False)
+        if await self.store.find(scope, row.memory_id) is None:
+            await self._take_back(row)
+
+    async def _take_back(self, row: Understanding) -> None:
+        for understander in self.understanders:
+            await understander.take_back(row.user_id, row.memory_id)
+
+    async def _again(self, claim: Claim[Understanding], error: str, *, counts: bool) -> None:
+        spread = self.runtime.random()
+        try:
+            if counts:
+                self.runtime.metrics.count("understanding_failed", end=error)
+                await put_back(self.store, claim, error, backoff=self._backoff, random=spread)
+            else:
+                delay = AWAY_S * (0.5 + spread)
+                await self.store.retry(claim, delay_s=delay, error=error, counts=False)
+        except RayappError as failed:
+            log.warning("a memory waits until its claim ends: %s", failed.message)
+
+    async def _gauge(self) -> None:
+        now = self.runtime.clock.monotonic()
+        if self._gauged_at is None or now - self._gauged_at >= GAUGE_S:
+            self._gauged_at = now
+            waiting = await self.store.count(WorkState.WAITING)
+            self.runtime.metrics.gauge("understanding_waiting", float(waiting))

@@ -1,0 +1,82 @@
+"""Rows of sources, and marks of memories, in process memory."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from rayapp.core.claims import Claim, Queued
+from rayapp.core.runtime import Clock
+from rayapp.memory.item import MemoryItem, Status, point_id_of
+from rayapp.memory.rules.filtering import checked_user
+from rayapp.memory.scope import ReadScope, WriteScope
+from rayapp.understanding.records import MOST_HEARD, TAKE_BACK_FIRST, Mention, Understanding
+from tests.support.stores import InMemoryMemoryStore
+from tests.support.stores.claims import InMemoryClaimQueue
+
+
+class InMemoryUnderstandingStore(InMemoryClaimQueue[Understanding]):
+    """Implements `UnderstandingStore`."""
+
+    def __init__(self, clock: Clock, items: InMemoryMemoryStore) -> None:
+        super().__init__(clock, lambda row: (row.user_id, row.memory_id))
+        self._items = items
+
+    async def claim(self, owner: str, limit: int, claim_s: float) -> list[Claim[Understanding]]:
+        await self._hear_of_deletions()
+        return await super().claim(owner, limit, claim_s)
+
+    async def _hear_of_deletions(self) -> None:
+        """Finds out by looking: a transaction that deletes says so where there is one."""
+        for row in self.rows():
+            place = self._items._rows.get(point_id_of(row.user_id, row.memory_id))
+            dead = place is None or place.item.status is Status.DELETED
+            if dead and not row.gone:
+                await self.offer(replace(row, gone=True), priority=TAKE_BACK_FIRST)
+
+    async def marked(self, limit: int, settle_s: float) -> list[MemoryItem]:
+        now = self._clock.now()
+        places = self._items._rows.values()
+        found = [(one.understand_at, one.item) for one in places if one.understand_at is not None]
+        found = [(at, item) for at, item in found if at <= now]
+        found.sort(key=lambda one: one[0])
+        if not found or found[0][0] > now - timedelta(seconds=settle_s):
+            return []
+        return [item for _, item in found[:limit]]
+
+    async def unmark(self, item: MemoryItem) -> bool:
+        place = self._items._rows.get(item.point_id)
+        as_read = place is not None and (place.item.version, place.item.status) == (
+            item.version,
+            item.status,
+        )
+        if place is not None and as_read:
+            place.understand_at = None
+        return as_read
+
+    async def find(self, scope: ReadScope, memory_id: str) -> Queued[Understanding] | None:
+        return self.queued((checked_user(scope.user_id), memory_id))
+
+    async def same(self, scope: ReadScope, source_hash: str) -> Understanding | None:
+        found = [row for row in self._own(scope) if row.source_hash == source_hash]
+        return max(found, key=lambda row: row.said_at, default=None)
+
+    async def mentions(
+        self, scope: ReadScope, topics: Sequence[str], since: datetime
+    ) -> list[Mention]:
+        wanted = set(topics)
+        found = [
+            row
+            for row in self._own(scope)
+            if row.said_at >= since and not wanted.isdisjoint(row.topics)
+        ]
+        return [mention for row in found for mention in row.mentions]
+
+    async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
+        kept = self._rows.get((checked_user(scope.user_id), memory_id))
+        if kept is not None:
+            heard = (*kept.row.heard, again)[-MOST_HEARD:]
+            kept.row = replace(kept.row, heard=heard)
+
+    def _own(self, scope: ReadScope) -> list[Understanding]:
+        user_id = checked_user(scope.user_id)
+        return [row for row in self.rows() if row.user_id == user_id and not row.gone]

@@ -1,0 +1,105 @@
+"""What is gathered for a decision: heads, names that are known, the policy of a tenant."""
+
+from typing import Any
+
+import pytest
+
+from rayapp.core.errors import EmbedderDown
+from rayapp.core.settings.load import load_settings
+from rayapp.memory.item import MemoryItem, Source, SourceType
+from rayapp.memory.requests import NewMemory
+from rayapp.memory.rules.creation import new_item
+from rayapp.memory.tiers import Tier
+from rayapp.understanding.records import Override, Understanding
+from rayapp.understanding.rules.sources import row_of
+from tests.support.harness import Harness
+
+TEXT = "Everything feels heavy"
+
+
+class FixedKinds:
+    """Reads every sentence as one kind; `error`: it cannot."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.error = kind, False
+        self.asked: list[str] = []
+
+    async def read(self, sentences: list[str]) -> dict[str, dict[str, float]]:
+        self.asked += sentences
+        if self.error:
+            raise EmbedderDown("It is away: wait.")
+        return {one: {self.kind: 0.9} for one in sentences}
+
+
+def memory(text: str, **fields: Any) -> tuple[MemoryItem, Understanding]:
+    world = Harness.ready()
+    new = NewMemory(text=text, **fields)
+    item = new_item(new, user_id="dana", memory_id="m-1", now=world.clock.now())
+    return item, row_of(item, "trace")
+
+
+async def decided(world: Harness, text: str, **fields: Any) -> Any:
+    (side,) = await world.container.deciding.decide(*memory(text, **fields))
+    return side
+
+
+async def test_the_heads_are_asked_of_what_a_person_said() -> None:
+    world, kinds = Harness.ready(), FixedKinds("emotion")
+    world.container.deciding.kinds = kinds
+    assert (await decided(world, TEXT)).passed
+    assert kinds.asked == [TEXT]
+    of_assistant = Source(type=SourceType.ASSISTANT)
+    assert not (await decided(world, TEXT, source=of_assistant)).passed
+    assert kinds.asked == [TEXT]
+
+
+async def test_without_the_encoder_the_tables_decide() -> None:
+    world, kinds = Harness.ready(), FixedKinds("emotion")
+    world.container.deciding.kinds, kinds.error = kinds, True
+    found = await decided(world, "My mother died last week.")
+    assert found.passed
+    assert "heads" not in found.params
+    assert not (await decided(world, TEXT)).passed
+
+
+async def test_names_that_other_memories_hold_make_it_dense() -> None:
+    world = Harness.ready()
+    text = "Shulamit met Yehonatan in Haifa."
+    assert Override.DENSITY not in (await decided(world, text)).overrides
+    for number in range(2):
+        entities = ("Shulamit", "Yehonatan")
+        fact: dict[str, Any] = {
+            "tier": Tier.MEMORY_BANK,
+            "tags": ("family",),
+            "importance": 0.9,
+            "confidence": 0.9,
+        }
+        await world.store(f"A fact about them, {number}.", entities=entities, **fact)
+    await world.indexed()
+    world.clock.advance(2.0)
+    await world.settle()
+    assert Override.DENSITY in (await decided(world, text)).overrides
+
+
+@pytest.mark.parametrize(
+    ("org_id", "enabled", "threshold"),
+    [(None, True, 0.44), ("acme", False, 0.44), ("beta", True, 0.6)],
+)
+def test_a_tenant_may_have_it_otherwise(
+    org_id: str | None, enabled: bool, threshold: float
+) -> None:
+    own = {"acme": {"enabled": False}, "beta": {"threshold": 0.6}}
+    overrides = {"understanding": {"enabled": True, "tenants": own}}
+    policy = load_settings(env={}, overrides=overrides).understanding.of_tenant(org_id)
+    assert (policy.enabled, policy.threshold) == (enabled, threshold)
+
+
+def test_it_is_on_where_one_runs_it_and_off_in_production() -> None:
+    assert load_settings("local", env={}).understanding.enabled
+    servers = {
+        "MONGODB_URI": "mongodb://host/?replicaSet=rs",
+        "QDRANT_URL": "http://host:6333",
+        "RAYAPP_BACKUP__DIR": "/srv/archives",
+        "RAYAPP_AUTH__SESSIONS": "false",
+    }
+    assert not load_settings("prod", env=servers).understanding.enabled
