@@ -1,0 +1,1 @@
+"""Understanding: what a stored text means, and what follows from it."""
