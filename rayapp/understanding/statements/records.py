@@ -1,6 +1,6 @@
 """Statements and entities as values: what a source gave, and the graph that it makes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -32,7 +32,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """A name, a role or a perspective, and in how many sources it is said."""
+    """A name, a key or a perspective, and how many sources say it."""
 
     name: str
     count: int
@@ -44,8 +44,7 @@ class Entity:
 
     Attributes:
         name: how it is shown: what a person called it, or its commonest name.
-        keys: the normal forms under which it is found; of what was never named, its roles.
-        roles: what it is to whom (`daughter:<entity id>`).
+        keys: the normal forms under which it is found, and what it is to whom.
         mentions: sources that name it.
         verified_by: who made it by hand; it outlives its sources.
     """
@@ -53,12 +52,11 @@ class Entity:
     entity_id: str
     type: str
     name: str
-    keys: tuple[str, ...]
+    keys: tuple[Counted, ...]
     names: tuple[Counted, ...] = ()
-    roles: tuple[Counted, ...] = ()
     perspectives: tuple[Counted, ...] = ()
     synonyms: tuple[str, ...] = ()
-    attributes: dict[str, str]
+    attributes: dict[str, str] = field(default_factory=dict)
     mentions: int = 0
     verified_by: str | None = None
     first_seen_at: datetime
@@ -77,7 +75,7 @@ class Mention:
     entity_id: str
     type: str
     names: tuple[str, ...]
-    roles: tuple[str, ...] = ()
+    keys: tuple[str, ...]
     perspective: str = ""
 
 

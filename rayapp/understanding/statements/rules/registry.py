@@ -68,6 +68,13 @@ class Ontology(SettingsSection):
         row = self.labels.get(label or "")
         return row.rests_on if row and relation == DETAIL else self.relations[relation].rests_on
 
+    def resting_on(self, relation: str) -> tuple[str, ...]:
+        """The relations of which statements may rest on one of this relation."""
+        found = [name for name, row in self.relations.items() if relation in row.rests_on]
+        if any(relation in row.rests_on for row in self.labels.values()):
+            found.append(DETAIL)
+        return tuple(found)
+
     def kinds_of(self, relation: str) -> tuple[str, ...]:
         """The relation, and those that are a kind of it. Everything is RELATED_TO: it is asked for
         as itself alone."""

@@ -5,13 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from rayapp.understanding.statements.records import (
-    Premise,
-    Relationship,
-    Span,
-    Standing,
-    Statement,
-)
+from rayapp.understanding.statements.records import Premise, Relationship, Span, Standing, Statement
 from rayapp.understanding.statements.rules.registry import Ontology
 
 # Premises of premises are followed so far; a circle ends there.
@@ -42,10 +36,7 @@ def relationship(fact: Sequence[Statement], facts: ByFact, at: datetime) -> Rela
     holding = [one for one in said if one.span is Span.HOLDS and one.holds_at(at)]
     firm = [one for one in holding if _is_firm(one, facts, at, DEPTH)]
     rows = sorted(firm or holding or said, key=lambda one: (one.confirmed_at, one.statement_id))
-    if firm:
-        standing = Standing.KNOWN
-    else:
-        standing = Standing.IN_DOUBT if holding else Standing.ENDED
+    unsure = Standing.IN_DOUBT if holding else Standing.ENDED
     last = rows[-1]
     begun = [one.valid_from for one in rows]
     ended = [one.valid_to for one in rows]
@@ -62,7 +53,7 @@ def relationship(fact: Sequence[Statement], facts: ByFact, at: datetime) -> Rela
         valid_to=None if None in ended else max(filter(None, ended)),
         recorded_at=max(one.recorded_at for one in rows),
         level=last.level,
-        standing=standing,
+        standing=Standing.KNOWN if firm else unsure,
         premises=last.premises,
         evidence=tuple(sources)[-EVIDENCE:],
         contexts=tuple(quotes)[:CONTEXTS],
