@@ -45,7 +45,7 @@ from rayapp.memory.service import MemoriesService
 from rayapp.portability.ports import UserArchive
 from rayapp.search.ports import ReceiptStore
 from rayapp.search.rules.recipes import Texts
-from rayapp.storage.files import load_expansions, load_latest, load_recipes
+from rayapp.storage.files import load_expansions, load_latest, load_recipes, load_tables
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.conversations import MongoConversationStore
 from rayapp.storage.mongo.database import MongoDatabase
@@ -71,6 +71,7 @@ from rayapp.storage.process_cache import InMemoryCache
 from rayapp.storage.redis import RedisCache
 from rayapp.text import passages
 from rayapp.text.analyser import Analyser
+from rayapp.understanding.statements.rules.reading import Reader
 
 # A stream that just ended may still hold its connection when the next one opens.
 SPARE_CONNECTIONS = 4
@@ -132,6 +133,12 @@ def load_texts() -> Texts:
         recipes=load_recipes(CONFIG_DIR / "recipes"),
         latest=load_latest(CONFIG_DIR / "latest.yaml"),
     )
+
+
+@lru_cache(maxsize=1)
+def load_reader() -> Reader:
+    """What reads statements out of texts, by the tables of `configs/understanding`."""
+    return Reader(load_tables(CONFIG_DIR / "understanding"))
 
 
 def schema_of(

@@ -58,6 +58,8 @@ class Parts:
         self._tables = tables
         self._vocabulary = vocabulary
         self._no_names = tables.no_names | vocabulary
+        said = (vocabulary, tables.fillers, tables.traits.words, tables.emotions.words)
+        self._said_of_people = frozenset[str]().union(*said)
         self.readers: dict[str, Read] = {
             "who": self.person,
             "person": self.person,
@@ -227,17 +229,24 @@ class Parts:
         return end
 
     def _may_be_name(self, words: Sequence[Word], at: int, *, alone: bool) -> bool:
-        """A word that no table has. One of the dictionary is a name before a verb of the tables
+        """A name of the tables, or a word that no table and no dictionary has. One of the
+        dictionary is a name where a clause begins, or behind a role, before a word of the tables
         alone."""
         word = words[at]
-        if not word.hebrew or len(word.low) < 2 or not word.forms.isdisjoint(self._no_names):
+        if not word.hebrew or len(word.low) < 2:
             return False
-        if word.low not in NAMES and not word.opens and self._begins_phrase(word):
+        if word.low in self._tables.given_names or word.low in NAMES:
+            return True
+        if not word.forms.isdisjoint(self._no_names):
             return False
-        if word.low in NAMES or _is_unknown(word.low):
-            return not (word.low.startswith(_ARTICLE) and not _is_unknown(word.low[1:]))
-        verb = at + 1 < len(words) and not words[at + 1].forms.isdisjoint(self._vocabulary)
-        return verb and not word.ends and (not word.low.startswith(_ARTICLE) or not alone)
+        if not word.opens and self._begins_phrase(word):
+            return False
+        article = word.low.startswith(_ARTICLE)
+        if _is_unknown(word.low):
+            return not (article and not _is_unknown(word.low[1:]))
+        if word.ends or article or (alone and not word.opens) or at + 1 >= len(words):
+            return False
+        return not words[at + 1].forms.isdisjoint(self._said_of_people)
 
     # --- places and organizations
 
@@ -317,11 +326,9 @@ class Parts:
             return True
         return not word.forms.isdisjoint(self._vocabulary) and word.hebrew
 
-    def is_name(self, word: Word, name: str) -> bool:
+    def is_name(self, name: str) -> bool:
         """Whether a place is called so, and is no word of the dictionary."""
-        if not word.hebrew:
-            return word.capital
-        return _is_unknown(name.split()[0])
+        return _is_unknown(name.split()[0]) if is_hebrew(name) else name[:1].isupper()
 
     # --- the rest of a clause
 
@@ -356,7 +363,7 @@ class Parts:
 
     def value(self, words: Sequence[Word], at: int) -> Iterator[Found]:
         start = at
-        while start < len(words) and words[start].low in self._tables.articles:
+        while start < len(words) and words[start].low in self._tables.articles | self._tables.mine:
             start += 1
         listed = self._tables.values.at(_lows(words, start))
         if listed is not None:
@@ -454,6 +461,8 @@ class Parts:
 
     def _clause_end(self, words: Sequence[Word], at: int, most: int = REST_WORDS) -> int:
         end, tables = at, self._tables
+        if at < len(words) and words[at].low in tables.fillers:
+            return at
         while end < len(words) and end - at < most:
             word = words[end]
             if end > at and not word.forms.isdisjoint(tables.boundaries):

@@ -36,10 +36,13 @@ _OBJECT_TYPES = {
     "language": "Skill",
     "word": "Skill",
 }
+# What they say is no event, though a verb of events may stand in it.
+_NO_EVENTS = frozenset({"PURSUES", "HAS_SKILL", "VALUES"})
 # Slots of a fact that the relations of the registry say.
 _SAID_BY_RELATIONS = frozenset({"home", "work"})
 _INTENSE = "high"
 _ARTICLE = "ה"
+_CAUSE_LETTERS = frozenset("במשלכ")
 # Letters that join a clause: of one alone, only the one that hardly begins another word.
 JOINED = ("וכש", "כש", "ו")
 
@@ -117,6 +120,7 @@ class Reader:
         self.feelings = rows((said.feelings,))
         for _, phrase in (*self.relations, *self.events, *self.feelings):
             vocabulary |= phrase.needs
+        self.vocabulary = vocabulary | tables.me | said.pronouns.keys()
         parts = Parts(tables, vocabulary - tables.happenings.words)
         self.times = TimeReader(tables)
         continues = frozenset(said.continues.split())
@@ -156,11 +160,14 @@ class _Text:
         for _, match in self._found(self._reader.namings, words, taken):
             self._naming(match)
         self._roles(words)
+        wishes: list[Match] = []
         for row, match in self._found(self._reader.relations, words, taken):
             self._relation(row, match, sentence, periods)
+            if row.relation in _NO_EVENTS:
+                wishes.append(match)
         events = []
         for row, match in self._found(self._reader.events, words, taken):
-            if row.where:
+            if row.where or any(match.start < one.end and one.start < match.end for one in wishes):
                 continue
             event = self._event(row, match, number, sentence, periods)
             if event is not None:
@@ -364,7 +371,10 @@ class _Text:
     def _told(self, sentence: Sentence, start: int, end: int) -> str:
         """The words of an event, without the letters that join its clause to another."""
         first = sentence.words[start]
+        known = first.forms & self._reader.vocabulary
         plain = next((one for one in JOINED if first.low.startswith(one)), "")
+        if known and first.low not in known:
+            plain = first.low[: -len(max(known, key=len))]
         text = sentence.text(start, end)
         return text[len(plain) :] if first.low[len(plain) :] in first.forms and plain else text
 
@@ -396,10 +406,16 @@ class _Text:
                 inside = [one for one in events if one.start < match.start <= one.end]
                 if bound is None or not inside or not isinstance(bound.part, Thing):
                     continue
-                if not self._reader.parts.is_name(words[bound.start], bound.part.name):
+                if not self._reader.parts.is_name(bound.part.name):
+                    continue
+                if self._is_organization(bound.part.name):
                     continue
                 place = self._thing("Place", bound.part)
                 self._claim(Claim(subject=inside[-1].entity, relation="LOCATED_IN", object=place))
+
+    def _is_organization(self, name: str) -> bool:
+        named = (one.names for one in self._entities if one.type == "Organization")
+        return any(name in names for names in named)
 
     # --- feelings
 
@@ -419,7 +435,7 @@ class _Text:
             return
         event = self._cause(match, bound, number, sentence)
         if event is None:
-            name = sentence.text(match.start, match.end)
+            name = self._told(sentence, match.start, match.end)
             event = self._named(Named(EVENT, [name]))
         emotion = self._named(Named(EMOTION, [bound.part.known], known=bound.part.known))
         self._takes_part(holder, event, sentence, match, periods)
@@ -449,25 +465,24 @@ class _Text:
             return here[-1].entity
         start = bound.end
         if start < len(words) and words[start - 1].ends != ".":
-            cause = self._words_behind(words, start)
+            cause = self._words_behind(sentence, start)
             if cause:
-                name = sentence.text(*cause)
-                return self._named(Named(EVENT, [name]))
+                return self._named(Named(EVENT, [cause]))
         last = self._events[-1] if self._events else None
         if last is not None and last.sentence == number - 1:
             return last.entity
         return None
 
-    def _words_behind(self, words: Sequence[Word], start: int) -> tuple[int, int] | None:
+    def _words_behind(self, sentence: Sentence, start: int) -> str:
         """The words that say why: behind `about`, `that`, `כי`, or behind a joined letter."""
-        word = words[start]
-        if word.low in self._tables.causes:
-            end = next((at + 1 for at in range(start, len(words)) if words[at].ends), len(words))
-            return (start + 1, end) if end > start + 1 else None
-        if word.hebrew and word.low[0] in "במשלכ" and len(word.low) > 2:
-            end = next((at + 1 for at in range(start, len(words)) if words[at].ends), len(words))
-            return start, end
-        return None
+        words = sentence.words
+        end = next((at + 1 for at in range(start, len(words)) if words[at].ends), len(words))
+        if words[start].low in self._tables.causes:
+            return sentence.text(start + 1, end)
+        if words[start].hebrew and words[start].low[0] in _CAUSE_LETTERS:
+            rest = words[start].behind(words[start].low[0])
+            return sentence.text(start, end)[1:] if rest is not None else ""
+        return ""
 
     def _target(self, words: Sequence[Word], start: int, holder: int) -> int | None:
         for at in range(start, len(words)):
@@ -494,13 +509,12 @@ class _Text:
             found = self._hebrew_held(words, at) if word.hebrew else self._english_held(words, at)
             if found is None:
                 continue
-            owner, start, end, known = found
-            value = Thing(" ".join(one.text for one in words[start:end]), known)
+            owner, value, end = found
             place = self._thing("Value", value)
-            quote = " ".join(one.text for one in words[at : end + 1])
+            quote = " ".join(one.text for one in words[at:end])
             self._claim(Claim(subject=owner, relation="VALUES", object=place, quote=quote))
 
-    def _english_held(self, words: Sequence[Word], at: int) -> tuple[int, int, int, str] | None:
+    def _english_held(self, words: Sequence[Word], at: int) -> tuple[int, Thing, int] | None:
         found = self._tables.values.at(tuple(one.low for one in words[at + 1 : at + 4]))
         if found is None:
             return None
@@ -509,13 +523,18 @@ class _Text:
             owner = self._by_pronoun(owners[words[at].low])
         elif words[at].owns:
             owner = self._by_name(words[at].text)
-        return None if owner is None else (owner, at + 1, at + 1 + found[0], found[1])
+        if owner is None:
+            return None
+        end = at + 1 + found[0]
+        name = " ".join(one.text for one in words[at + 1 : end])
+        return owner, Thing(name, found[1]), end
 
-    def _hebrew_held(self, words: Sequence[Word], at: int) -> tuple[int, int, int, str] | None:
+    def _hebrew_held(self, words: Sequence[Word], at: int) -> tuple[int, Thing, int] | None:
         tables = self._tables
         rest = tuple(one.low.removeprefix(_ARTICLE) for one in words[at + 1 : at + 3])
-        readings = (tables.values.at((words[at].low[cut:], *rest)) for cut in range(3))
-        found = next((one for one in readings if one is not None), None)
+        forms = [(words[at].low[cut:], *rest) for cut in range(3)]
+        listed = ((form, tables.values.at(form)) for form in forms)
+        form, found = next(((form, one) for form, one in listed if one is not None), ((), None))
         end = at + found[0] if found else len(words)
         if found is None or end >= len(words):
             return None
@@ -524,7 +543,9 @@ class _Text:
             owner = self._by_pronoun(tables.phrases.owners[words[end].low])
         elif words[end].low == tables.phrases.of and end + 1 < len(words):
             owner = self._by_name(words[end + 1].text)
-        return None if owner is None else (owner, at, end, found[1])
+        if owner is None:
+            return None
+        return owner, Thing(" ".join(form[: found[0]]), found[1]), end + 1
 
     def _by_name(self, name: str) -> int | None:
         return next(

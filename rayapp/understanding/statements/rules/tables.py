@@ -63,6 +63,7 @@ class Phrases(SettingsSection):
     namings: PhraseRow
     feelings: PhraseRow
     name_parts: str
+    given_names: str
     causes: str
     not_goals: str
     skill_verbs: str
@@ -273,6 +274,10 @@ class Tables:
     @cached_property
     def causes(self) -> frozenset[str]:
         return word_set(self.phrases.causes)
+
+    @cached_property
+    def given_names(self) -> frozenset[str]:
+        return word_set(self.phrases.given_names)
 
     @cached_property
     def reasons(self) -> frozenset[str]:
