@@ -43,6 +43,9 @@ MODEL_WINDOWS = "model_windows"
 HOLDS = "legal_holds"
 DAYS = "daily_metrics"
 BACKUP_KEYS = "backup_keys"
+GIVEN = "kg_given"
+KNOWN_ENTITIES = "kg_entities"
+STATEMENTS = "kg_statements"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -358,6 +361,22 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ),
     MODEL_WINDOWS: (index("user_model", "user_id model", unique=True),),
     PERSONALITY: (index("user", "user_id", unique=True),),
+    GIVEN: (index("user_source", "user_id source_id", unique=True),),
+    KNOWN_ENTITIES: (
+        index("user_entity", "user_id entity_id", unique=True),
+        index("user_entity_keys", "user_id keys.name"),
+        index("user_type_mentions", "user_id type -mentions entity_id"),
+        index("user_mentions", "user_id -mentions entity_id"),
+    ),
+    STATEMENTS: (
+        index("user_statement", "user_id statement_id", unique=True),
+        index("user_given_by", "user_id source_id"),
+        index("user_slot", "user_id slot"),
+        index("user_fact", "user_id fact_id"),
+        index("user_subject_relation", "user_id subject_id relation -confirmed_at"),
+        index("user_object_relation", "user_id object_id relation -confirmed_at"),
+        index("user_relation", "user_id relation -confirmed_at"),
+    ),
     EXCHANGES: (
         index("user_exchange", "user_id conversation_id message_id", unique=True),
         index("conversation_exchanges", "user_id conversation_id -at -message_id"),

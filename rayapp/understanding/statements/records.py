@@ -81,9 +81,12 @@ class Mention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What one source gave: taking it back is the difference to nothing."""
+    """What one source gave: taking it back is the difference to nothing. `about_id`: whom its text
+    is about."""
 
     source_id: str
+    conversation_id: str | None
+    about_id: str | None
     text_hash: str
     said_at: datetime
     recorded_at: datetime

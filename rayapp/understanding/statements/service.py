@@ -203,6 +203,8 @@ def _given(
         )
     return Given(
         source_id=source.source_id,
+        conversation_id=source.conversation_id,
+        about_id=source.subject_id,
         text_hash=content_hash(source.text),
         said_at=source.said_at,
         recorded_at=now,

@@ -144,8 +144,9 @@ class Matcher:
             return
         element = elements[index]
         for end, bound in self._one(element, words, at, taken, first=index == 0):
-            named = bound is not None and isinstance(element, Place)
-            more = {**parts, element.name: bound} if named else parts
+            more = parts
+            if bound is not None and isinstance(element, Place):
+                more = {**parts, element.name: bound}
             yield from self._from(elements, index + 1, words, end, more, taken)
         skips = index > 0 and at < len(words) and words[at - 1].ends != "."
         if skips and not words[at].forms.isdisjoint(self._fillers):

@@ -79,7 +79,7 @@ class Claim:
     intensity: str | None = None
 
     @property
-    def said(self) -> tuple[object, ...]:
+    def said(self) -> tuple[int | str | None, ...]:
         """What it says, whenever."""
         return self.subject, self.relation, self.object, self.value, self.label, self.holder
 
@@ -294,13 +294,20 @@ class _Text:
             return
         period = _beside(periods, match)
         quote = sentence.text(match.start, match.end)
-        span = Span.ENDS if row.ends else Span.HOLDS
-        common = {"subject": subject, "relation": row.relation, "quote": quote}
-        when = {"begins": period.begins, "ends": period.ends} if period else {}
+        claim = Claim(
+            subject=subject,
+            relation=row.relation,
+            object=place,
+            span=Span.ENDS if row.ends else Span.HOLDS,
+            begins=period.begins if period else None,
+            ends=period.ends if period else None,
+            change=row.change,
+            quote=quote,
+        )
         left = match.parts.get("ended")
         if left is not None:
-            self._claim(Claim(object=self._part(left), span=Span.ENDS, **common, **when))
-        self._claim(Claim(object=place, span=span, change=row.change, **common, **when))
+            self._claim(replace(claim, object=self._part(left), span=Span.ENDS))
+        self._claim(claim)
 
     def _subject(self, match: Match) -> int | None:
         bound = match.parts.get(WHO)
