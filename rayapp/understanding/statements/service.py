@@ -116,13 +116,12 @@ class StatementsService:
         if one.me:
             return Wanted(PERSON, (), (me_key(source.perspective_owner_id),))
         names = tuple(one.names)
-        shown = (one.known, *names) if one.known else names
         keys = keys_of(one.type, names, one.known, self._expansions)
         owner = nodes.get(one.owner) if one.owner is not None else None
         if one.role is None or owner is None:
-            return Wanted(one.type, shown, keys)
+            return Wanted(one.type, names, keys)
         row = self._reader.tables.roles[one.role]
-        return Wanted(one.type, shown, keys, role_of(one.role, owner.entity_id), row.single)
+        return Wanted(one.type, names, keys, role_of(one.role, owner.entity_id), row.single)
 
     def _statement(
         self,

@@ -180,7 +180,9 @@ class Parts:
         )
         if mine is not None:
             return self._with_name(words, at + 1, mine[1], ME)
-        for form in sorted(word.forms, key=len, reverse=True):
+        # A joined preposition: לשכנה שלי. What follows says that it is somebody's.
+        bare_forms = {word.low[1:]} if self._begins_phrase(word) else set()
+        for form in sorted({*word.forms, *bare_forms}, key=len, reverse=True):
             rest = _lows(words, at + 1)
             bare = (form.removeprefix(_ARTICLE), *rest)
             found = tables.kin.at((form, *rest)) or tables.kin.at(bare)
@@ -223,8 +225,7 @@ class Parts:
         if not self._may_be_name(words, at, alone=not kin):
             return 0
         end = at + 1
-        more = end < len(words) and not words[at].ends and _is_unknown(words[end].low)
-        if more and self._may_be_name(words, end, alone=False):
+        if end < len(words) and not words[at].ends and self._may_be_name(words, end, alone=False):
             end += 1
         return end
 
@@ -358,7 +359,7 @@ class Parts:
                 break
 
     def word(self, words: Sequence[Word], at: int) -> Iterator[Found]:
-        if at < len(words) and words[at].text.isalpha():
+        if at < len(words) and words[at].text[0].isalpha():
             yield at + 1, Thing(words[at].text)
 
     def value(self, words: Sequence[Word], at: int) -> Iterator[Found]:
