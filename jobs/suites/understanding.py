@@ -14,9 +14,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from rayapp.container.bootstrap import load_reader
-from rayapp.core.settings.load import CONFIG_DIR
-from rayapp.storage.files import load_ontology
+from rayapp.container.understanding import load_reader, load_registry
 from rayapp.text.normalize import normalize
 from rayapp.understanding.statements.rules.reading import Named, Reader, Reading
 from rayapp.understanding.statements.rules.registry import DETAIL, EVENT, Ontology
@@ -174,7 +172,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--show", choices=("tuned", "held_out"), help="what was read wrongly")
     shown = parser.parse_args().show
-    ontology = load_ontology(CONFIG_DIR / "understanding" / "ontology.yaml")
+    ontology = load_registry()
     reader = load_reader()
     table = Table(title="Entities and relations by the tables, without a model")
     for name in ("language", "part", "texts", "entities P / R / F1", "relations P / R / F1"):

@@ -44,6 +44,7 @@ from rayapp.portability.foreign import ForeignImportService
 from rayapp.portability.imports import ImportService
 from rayapp.search.explain import Explainer
 from rayapp.search.service import SearchService
+from rayapp.understanding.statements.knowledge import KnowledgeService
 
 
 class Starting(Protocol):
@@ -71,6 +72,7 @@ class Services:
     outcomes: OutcomesService
     promotion: PromotionService
     graphs: GraphsService
+    knowledge: KnowledgeService
     insights: InsightsService
     context: ContextService
     hooks: HooksService

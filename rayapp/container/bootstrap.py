@@ -45,7 +45,7 @@ from rayapp.memory.service import MemoriesService
 from rayapp.portability.ports import UserArchive
 from rayapp.search.ports import ReceiptStore
 from rayapp.search.rules.recipes import Texts
-from rayapp.storage.files import load_expansions, load_latest, load_recipes, load_tables
+from rayapp.storage.files import load_expansions, load_latest, load_recipes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.conversations import MongoConversationStore
 from rayapp.storage.mongo.database import MongoDatabase
@@ -55,6 +55,7 @@ from rayapp.storage.mongo.graphs import MongoGraphStore
 from rayapp.storage.mongo.housekeeping import MongoHousekeeping
 from rayapp.storage.mongo.item_scan import MongoItemScan
 from rayapp.storage.mongo.jobs import MongoJobStore, MongoLeaseStore
+from rayapp.storage.mongo.knowledge import MongoKnowledgeStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.operator_rows import MongoApiKeyStore, MongoDayStore, MongoHoldStore
@@ -71,7 +72,7 @@ from rayapp.storage.process_cache import InMemoryCache
 from rayapp.storage.redis import RedisCache
 from rayapp.text import passages
 from rayapp.text.analyser import Analyser
-from rayapp.understanding.statements.rules.reading import Reader
+from rayapp.understanding.statements.ports import KnowledgeStore
 
 # A stream that just ended may still hold its connection when the next one opens.
 SPARE_CONNECTIONS = 4
@@ -94,6 +95,7 @@ class Stores:
         self.outcomes: OutcomeStore = MongoOutcomeStore(database)
         self.lifecycle: LifecycleStore = MongoLifecycleStore(database)
         self.graphs: GraphStore = MongoGraphStore(database, settings.graph)
+        self.knowledge: KnowledgeStore = MongoKnowledgeStore(database)
         self.jobs: JobStore = MongoJobStore(database)
         self.scan: ItemScan = MongoItemScan(database)
         self.quarantine: QuarantineStore = MongoQuarantine(database)
@@ -133,12 +135,6 @@ def load_texts() -> Texts:
         recipes=load_recipes(CONFIG_DIR / "recipes"),
         latest=load_latest(CONFIG_DIR / "latest.yaml"),
     )
-
-
-@lru_cache(maxsize=1)
-def load_reader() -> Reader:
-    """What reads statements out of texts, by the tables of `configs/understanding`."""
-    return Reader(load_tables(CONFIG_DIR / "understanding"))
 
 
 def schema_of(

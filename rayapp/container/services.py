@@ -61,6 +61,7 @@ from rayapp.container.leader_tasks import (
     sweep_task,
     user_keys_tasks,
 )
+from rayapp.container.understanding import knowledge_service, understanders
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.datagov.service import DatagovPreload
@@ -119,6 +120,8 @@ from rayapp.storage.files import (
     load_tools,
     load_windows,
 )
+from rayapp.understanding.ports import Understander
+from rayapp.understanding.statements.knowledge import KnowledgeService
 
 log = logging.getLogger("rayapp.container")
 
@@ -341,6 +344,14 @@ class Container:
     def graphs(self) -> GraphsService:
         stores = self.stores
         return GraphsService(stores.graphs, stores.items, texts=self.texts, runtime=self.runtime)
+
+    @cached_property
+    def knowledge(self) -> KnowledgeService:
+        return knowledge_service(self.stores, self.texts, self.embedder, self.runtime)
+
+    @cached_property
+    def understanders(self) -> tuple[Understander, ...]:
+        return understanders(self.stores, self.texts, self.runtime)
 
     # --- index
 

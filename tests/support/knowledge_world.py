@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 
-from rayapp.container.bootstrap import load_reader, load_texts
-from rayapp.core.settings.load import CONFIG_DIR
-from rayapp.storage.files import load_ontology
+from rayapp.container.bootstrap import load_texts
+from rayapp.container.understanding import load_reader, load_registry
 from rayapp.understanding.ports import SourceText
 from rayapp.understanding.statements.knowledge import KnowledgeService
-from rayapp.understanding.statements.rules.registry import Ontology
 from rayapp.understanding.statements.service import StatementsService
 from tests.support.clock import FakeClock
 from tests.support.models import HashEmbedder
@@ -17,11 +14,6 @@ from tests.support.stores.knowledge import InMemoryKnowledgeStore
 
 NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)
 USER = "dana"
-
-
-@lru_cache(maxsize=1)
-def shipped_ontology() -> Ontology:
-    return load_ontology(CONFIG_DIR / "understanding" / "ontology.yaml")
 
 
 @dataclass
@@ -33,7 +25,7 @@ class KnowledgeWorld:
 
     def __post_init__(self) -> None:
         reader, expansions = load_reader(), load_texts().expansions
-        ontology = shipped_ontology()
+        ontology = load_registry()
         self.statements = StatementsService(
             self.store, reader, ontology, expansions, clock=self.clock
         )

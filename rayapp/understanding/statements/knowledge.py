@@ -50,6 +50,8 @@ from rayapp.understanding.statements.settlement import settle_slots
 
 # Names that a question is compared with by meaning, and how many of them it may mean.
 COMPARED_NAMES, NEAREST = 200, 5
+# Of a node, memories that speak of it.
+SOURCES = 20
 # A name further away than this means something else.
 LEAST_NEARNESS = 0.35
 NEAREST_TIMEOUT_S = 2.0
@@ -73,12 +75,13 @@ class KnowledgeService:
 
     # --- reading
 
-    async def node(self, scope: ReadScope, node_id: str) -> Entity:
-        """One node. Raises NotFound."""
-        found = await self._store.reads(scope).entities([node_id])
-        if not found:
-            raise NotFound("No node has this id; list nodes by type to find it.")
-        return found[0]
+    async def node(self, scope: ReadScope, node_id: str) -> tuple[Entity, tuple[str, ...]]:
+        """One node, and the latest memories that speak of it. Raises NotFound."""
+        reads = self._store.reads(scope)
+        found = await _existing(reads, node_id)
+        said = await reads.statements(StatementsWanted(touching=(node_id,)))
+        sources = dict.fromkeys(source for one in said for source in one.evidence)
+        return found, tuple(sources)[:SOURCES]
 
     async def of_type(self, scope: ReadScope, type_: str | None, limit: int) -> list[Entity]:
         """Nodes, those named most first. Raises InvalidInput: no such type."""
@@ -95,8 +98,8 @@ class KnowledgeService:
         limit: int,
     ) -> list[Linked]:
         """What is said of a node, the latest first, as it stands at a moment. Raises NotFound."""
-        await self.node(scope, node_id)
         reads, ids = self._store.reads(scope), (node_id,)
+        await _existing(reads, node_id)
         wanted = {
             "outgoing": StatementsWanted(subject_ids=ids),
             "incoming": StatementsWanted(object_ids=ids),
@@ -355,8 +358,7 @@ class KnowledgeService:
         """
 
         async def work(rows: KnowledgeRows) -> None:
-            if not await rows.entities([node_id]):
-                raise NotFound("No node has this id; list nodes by type to find it.")
+            await _existing(rows, node_id)
             said = await rows.statements(StatementsWanted(touching=(node_id,)))
             await rows.delete_statements([one.statement_id for one in said])
             await settle_slots(rows, said, self.ontology)
@@ -397,6 +399,13 @@ class KnowledgeService:
                 asked.relation.upper(), self.ontology.relations, n=1, cutoff=0.0
             )
             raise InvalidInput(f"There is no relation {asked.relation}; the nearest is {near[0]}.")
+
+
+async def _existing(reads: KnowledgeReads, node_id: str) -> Entity:
+    found = await reads.entities([node_id])
+    if not found:
+        raise NotFound("No node has this id; list nodes by type to find it.")
+    return found[0]
 
 
 def _who(scope: WriteScope) -> str:
