@@ -18,7 +18,7 @@ from rayapp.understanding.statements.rules.registry import OF_ONE_SOURCE, PERSON
 # Words of a name may differ from text to text; these types are phrases, and meet by their lemmas.
 _PHRASES = frozenset({"Goal", "Skill", "Value", "Trait", "Theme"})
 # Proper names, which a dictionary may know in both languages.
-_PROPER = frozenset({"Place", "Organization"})
+_PROPER = frozenset({"Place"})
 _ROLE, _ME = "role:", "me:"
 _KNOWN = "known:"
 
