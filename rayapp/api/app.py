@@ -33,6 +33,7 @@ from rayapp.api.routes import (
     hooks,
     insights,
     jobs,
+    knowledge,
     learning,
     memories,
     ops,
@@ -55,20 +56,9 @@ from rayapp.core.settings.model import Settings
 
 # Fixed paths stand before the templates that would also match them.
 ROUTERS = (
-    *(
-        memories,
-        raw_data,
-        search,
-        bank,
-        learning,
-        graphs,
-        context,
-        hooks,
-        completions,
-        conversations,
-    ),
-    *(insights, tools, mcp, tool_results, events, ops, jobs, system, personality, prompt),
-    *(user_data, upkeep, session_tokens, vectors, webhooks, books, backup),
+    *(memories, raw_data, search, bank, learning, graphs, knowledge, context, hooks, completions),
+    *(conversations, insights, tools, mcp, tool_results, events, ops, jobs, system, personality),
+    *(prompt, user_data, upkeep, session_tokens, vectors, webhooks, books, backup),
 )
 ROUTES: tuple[Route, ...] = tuple(
     route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)

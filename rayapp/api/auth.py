@@ -96,6 +96,7 @@ SESSION = "/api/auth/session"
 TENANTS = "/api/memory/ops/tenants"
 CONVERSATIONS = "/api/memory/conversations"
 CONVERSATION = f"{CONVERSATIONS}/{{conversation_id}}"
+KNOWLEDGE = "/api/knowledge"
 CONCEPT = "/api/memory/kg/concept/{concept_id}/definition"
 TOOL = "/api/memory/tools/{tool_name}"
 MCP = "/mcp"
@@ -192,6 +193,13 @@ _ROUTES: Mapping[str, Mapping[str, RouteScope | tuple[RouteScope, Mark]]] = {
     "/api/memory/content-graph/stats": {"GET": "read"},
     "/api/memory/content-graph/backfill": {"POST": "write"},
     "/api/memory/patterns/performance": {"GET": "read"},
+    f"{KNOWLEDGE}/nodes": {"GET": "read"},
+    f"{KNOWLEDGE}/nodes/{{node_id}}": {"GET": "read", "DELETE": ("write", Mark.DESTROYS)},
+    f"{KNOWLEDGE}/nodes/{{node_id}}/relationships": {"GET": "read"},
+    f"{KNOWLEDGE}/entity": {"POST": "write"},
+    f"{KNOWLEDGE}/relationships": {"POST": "write"},
+    f"{KNOWLEDGE}/query": {"POST": "read"},
+    f"{KNOWLEDGE}/snapshot": {"GET": "read"},
     "/api/memory/context/insights": {"GET": "read", "POST": "read"},
     "/api/memory/context": {"POST": "read"},
     "/api/memory/prefetch": {"POST": "read"},

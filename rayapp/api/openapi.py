@@ -47,6 +47,7 @@ GROUPS: Mapping[str, str] = {
     "memory bank": "Lasting facts about a person, with goals and values.",
     "tools": "What an assistant may call by itself, over HTTP and MCP.",
     "graphs": "Which concepts, tiers and actions belong together.",
+    "knowledge": "People, events, feelings and goals, and what is said of them.",
     "insights": "Counts, growth and the health of the service.",
     "events": "What changed, as it happens.",
     "webhooks": "What changed, sent to programs by signed requests.",

@@ -47,6 +47,7 @@ from rayapp.search.explain import Explainer
 from rayapp.search.service import SearchService
 from rayapp.search.vectors import VectorsService
 from rayapp.understanding.raw_data import RawDataService
+from rayapp.understanding.statements.knowledge import KnowledgeService
 
 
 class Starting(Protocol):
@@ -75,6 +76,7 @@ class Services:
     outcomes: OutcomesService
     promotion: PromotionService
     graphs: GraphsService
+    knowledge: KnowledgeService
     insights: InsightsService
     context: ContextService
     hooks: HooksService

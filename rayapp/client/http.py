@@ -27,6 +27,7 @@ from rayapp.client.context import ContextCalls
 from rayapp.client.conversations import ConversationCalls
 from rayapp.client.core import key_header
 from rayapp.client.events import Event, Stream
+from rayapp.client.knowledge import KnowledgeCalls
 from rayapp.client.learning import LearningCalls
 from rayapp.client.memories import MemoryCalls
 from rayapp.client.ops import JOBS, OpsCalls, SystemCalls
@@ -55,6 +56,7 @@ class AllCalls(
     BookCalls,
     ContextCalls,
     ConversationCalls,
+    KnowledgeCalls,
     LearningCalls,
     UserDataCalls,
     SystemCalls,

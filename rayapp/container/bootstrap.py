@@ -56,6 +56,7 @@ from rayapp.storage.mongo.graphs import MongoGraphStore
 from rayapp.storage.mongo.housekeeping import MongoHousekeeping
 from rayapp.storage.mongo.item_scan import MongoItemScan
 from rayapp.storage.mongo.jobs import MongoJobStore, MongoLeaseStore
+from rayapp.storage.mongo.knowledge import MongoKnowledgeStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.operator_rows import MongoApiKeyStore, MongoDayStore, MongoHoldStore
@@ -75,6 +76,7 @@ from rayapp.storage.redis import RedisCache
 from rayapp.text import passages
 from rayapp.text.analyser import Analyser
 from rayapp.understanding.ports import UnderstandingStore
+from rayapp.understanding.statements.ports import KnowledgeStore
 
 # A stream that just ended may still hold its connection when the next one opens.
 SPARE_CONNECTIONS = 4
@@ -97,6 +99,7 @@ class Stores:
         self.outcomes: OutcomeStore = MongoOutcomeStore(database)
         self.lifecycle: LifecycleStore = MongoLifecycleStore(database)
         self.graphs: GraphStore = MongoGraphStore(database, settings.graph)
+        self.knowledge: KnowledgeStore = MongoKnowledgeStore(database)
         self.jobs: JobStore = MongoJobStore(database)
         self.scan: ItemScan = MongoItemScan(database)
         self.quarantine: QuarantineStore = MongoQuarantine(database)

@@ -72,6 +72,7 @@ from rayapp.container.shipped import (
     signal_words,
     tool_table,
 )
+from rayapp.container.understanding import knowledge_service, understanders
 from rayapp.core.runtime import Runtime
 from rayapp.datagov.service import DatagovPreload
 from rayapp.documents.digest import BookDigests
@@ -126,6 +127,7 @@ from rayapp.understanding.deciding import Deciding, SentenceKinds
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.raw_data import RawDataService
 from rayapp.understanding.service import UnderstandingService
+from rayapp.understanding.statements.knowledge import KnowledgeService
 
 log = logging.getLogger("rayapp.container")
 
@@ -339,6 +341,14 @@ class Container:
         stores = self.stores
         return GraphsService(stores.graphs, stores.items, texts=self.texts, runtime=self.runtime)
 
+    @cached_property
+    def knowledge(self) -> KnowledgeService:
+        return knowledge_service(self.stores, self.texts, self.embedder, self.runtime)
+
+    @cached_property
+    def understanders(self) -> tuple[Understander, ...]:
+        return understanders(self.stores, self.texts, self.runtime)
+
     # --- index
 
     @cached_property
@@ -506,11 +516,6 @@ class Container:
         return JobsService(stores.jobs, stores.leases, self._launcher, runtime=self.runtime)
 
     # --- understanding
-
-    @cached_property
-    def understanders(self) -> tuple[Understander, ...]:
-        """What derives from a source that passed the gate, in order."""
-        return ()
 
     @cached_property
     def deciding(self) -> Deciding:

@@ -29,6 +29,15 @@ from rayapp.search.rules.recipes import Recipe, parse_recipe, parsed
 from rayapp.text.expansions import Expansions
 from rayapp.understanding.rules.importance import ImportanceParams
 from rayapp.understanding.rules.signals import SignalTable, SignalWords
+from rayapp.understanding.statements.rules.registry import Ontology
+from rayapp.understanding.statements.rules.tables import (
+    EmotionRow,
+    Phrases,
+    RoleRow,
+    Tables,
+    Times,
+    Valued,
+)
 
 T = TypeVar("T")
 # As many as the hash that signs with it takes in.
@@ -107,12 +116,32 @@ def load_tools(path: Path) -> dict[str, ToolRow]:
     return found
 
 
+def load_ontology(path: Path) -> Ontology:
+    """The registry of types and relations. ConfigError names what is wrong in the file."""
+    return _checked(path, TypeAdapter(Ontology))
+
+
+def load_tables(folder: Path) -> Tables:
+    """The tables by which texts are read. ConfigError names what is wrong in which file."""
+    return Tables(
+        phrases=_checked(folder / "phrases.yaml", TypeAdapter(Phrases)),
+        roles=_checked(folder / "roles.yaml", TypeAdapter(dict[str, RoleRow])),
+        emotion_rows=_checked(folder / "emotions.yaml", TypeAdapter(dict[str, EmotionRow])),
+        valued=_checked(folder / "values.yaml", TypeAdapter(Valued)),
+        times=_checked(folder / "times.yaml", TypeAdapter(Times)),
+    )
+
+
 def load_latest(path: Path) -> LatestWords:
     """The words that ask how a thing stands now. ConfigError names what is wrong in the file."""
     return latest_words([*_table(path, _LATEST).values()])
 
 
 def _table(path: Path, shape: TypeAdapter[dict[str, T]]) -> dict[str, T]:
+    return _checked(path, shape)
+
+
+def _checked(path: Path, shape: TypeAdapter[T]) -> T:
     try:
         return shape.validate_python(_read(path) if path.is_file() else None)
     except ValidationError as error:

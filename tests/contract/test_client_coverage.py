@@ -20,7 +20,9 @@ from rayapp.client.http import AllCalls
 from rayapp.client.ops import OpsCalls
 from rayapp.documents.rules.library import book_id_of, sha256_of
 from rayapp.graphs.rules.content import content_changes, contribution_of
+from rayapp.memory.item import derived_id
 from rayapp.memory.tiers import Tier
+from rayapp.understanding.ports import SourceText
 from tests.support.builders import an_item
 from tests.support.example_world import GARDEN, WAITING, add_books, add_webhook
 from tests.support.harness import Harness
@@ -34,6 +36,8 @@ BOOK_ID = book_id_of(sha256_of(GARDEN.encode()))
 A_TALK, A_WINDOW = {"conversation_id": "conv-7"}, {"model": "llama3.1:8b", "tokens": 4_096}
 A_BOOK = {"book_id": BOOK_ID}
 A_HOOK = {"webhook_id": "hook-1"}
+DANA = derived_id("admin", "Person", "dana", "")
+A_NODE = {"node_id": DANA}
 
 PAYLOAD = {
     "collections": {},
@@ -226,6 +230,14 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "concept": {"concept_id": "haifa"},
     "concept_path": {"source": "haifa", "target": "dana"},
     "content_graph_stats": {},
+    "knowledge_nodes": {"type": "Person", "limit": 5},
+    "knowledge_node": A_NODE,
+    "knowledge_relationships": {**A_NODE, "direction": "both", "limit": 5},
+    "delete_knowledge_node": A_NODE,
+    "add_entity": {"type": "Person", "name": "Sarah", "synonyms": ["שרה"]},
+    "link_nodes": {"from_id": DANA, "to_id": DANA, "type": "RELATED_TO"},
+    "query_knowledge": {"relation": "LIVES_IN", "target": {"type": "Place", "name": "חיפה"}},
+    "knowledge_snapshot": {"limit": 5},
     "content_graph_backfill": {"limit": 10, "dry_run": True},
     "ops.reindex": {"tier": "history"},
     "ops.reindex_rollback": {},
@@ -318,6 +330,8 @@ async def a_world() -> Harness:
         await world.items.insert(item)
     await add_books(world)
     await add_webhook(world)
+    said = ("admin", "mem-1", "Dana lives in Haifa.", world.clock.now(), None, None, None, ())
+    await world.container.understanders[0].understand(SourceText(*said))
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     await keys.create("shop", user_id="noa", scopes=["read"], org_id="acme")
     for due in await world.graphs.follow_ups(10):

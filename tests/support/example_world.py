@@ -26,6 +26,7 @@ from rayapp.inference.backends.chat_model import ChatEndpoint
 from rayapp.memory.item import Quality
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
+from rayapp.understanding.ports import SourceText
 from tests.support.builders import an_item
 from tests.support.harness import Harness, local_settings
 from tests.support.jobs import a_job
@@ -84,6 +85,10 @@ async def example_world() -> Harness:
     await world.items.insert(
         an_item(user_id="admin", memory_id="mem-hidden", text="Dana lived in Akko")
     )
+    said_at = world.clock.now()
+    known = SourceText("admin", "mem-1", "Dana lives in Haifa.", said_at, None, None, None, ())
+    for one in world.container.understanders:
+        await one.understand(known)
     await world.services.user_data.hide(WriteScope("admin"), "mem-hidden", "user_action")
     await world.services.personality.save(
         WriteScope("admin"), A_TEMPLATE, name="mine", description=None, activate=False

@@ -52,6 +52,7 @@ from tests.support.stores.event_stream import InMemoryEventStream
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.index import InMemoryIndex
 from tests.support.stores.jobs import InMemoryItemScan, InMemoryJobStore, InMemoryQuarantine
+from tests.support.stores.knowledge import InMemoryKnowledgeStore
 from tests.support.stores.learned import learned_stores
 from tests.support.stores.lifecycle import InMemoryLifecycleStore
 from tests.support.stores.personality import InMemoryWindowStore
@@ -237,6 +238,7 @@ class InMemoryStores(Stores):
         self.outcomes = world.outcomes
         self.lifecycle = world.lifecycle
         self.graphs = world.graphs
+        self.knowledge = world.knowledge
         self.jobs = world.jobs
         self.scan = world.scan
         self.usage = InMemoryUsageStore(world.clock)
@@ -300,6 +302,7 @@ class Harness:
         self.scan: Any = Switchable(InMemoryItemScan(items))
         self.quarantine: Any = Switchable(InMemoryQuarantine(self.clock))
         self.exchanges: Any = Switchable(InMemoryExchangeQueue(self.clock))
+        self.knowledge = InMemoryKnowledgeStore()
         self.shared: Any = Switchable(InMemorySharedItems(items, graphs))
         self.index: Any = Switchable(PassageIndex(InMemoryIndex()))
         self.model = ModelEmbedder()
@@ -334,6 +337,7 @@ class Harness:
             self.books,
             self.data.personality,
             clock=self.clock,
+            knowledge=self.knowledge,
         )
         self.archive.keeping(self.conversations, self.windows)
         self.webhooks = InMemoryWebhookStore(self.clock)

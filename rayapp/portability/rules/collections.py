@@ -22,6 +22,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.portability.rules.kinds import Kind, Part
 from rayapp.search.ports import Receipt
 from rayapp.text.normalize import spellings
+from rayapp.understanding.statements.records import Entity, Given, Statement
 
 ITEMS = "memory_items"
 OUTCOMES = "memory_outcomes"
@@ -189,6 +190,9 @@ COLLECTIONS: tuple[Collection, ...] = (
         sparse=True,
         extra={"last_judged_at": datetime},
     ),
+    Collection("kg_given", Kind.GRAPHS, ("source_id",), Given),
+    Collection("kg_entities", Kind.GRAPHS, ("entity_id",), Entity),
+    Collection("kg_statements", Kind.GRAPHS, ("statement_id",), Statement),
     Collection(
         "documents",
         Kind.DOCUMENTS,
@@ -336,14 +340,18 @@ PARTS: Mapping[Part, Mapping[str, str]] = MappingProxyType(
             ITEMS: "source.conversation_id",
             "documents": "attached_to",
             "events": "data.conversation_id",
+            "kg_given": "conversation_id",
             **dict.fromkeys(
                 ("exchanges", "receipts", "sessions", "turns", "understandings", OUTCOMES),
                 "conversation_id",
             ),
         },
         Part.DOCUMENT: {ITEMS: "source.doc_id", "documents": "book_id", "understandings": "doc_id"},
-        Part.SUBJECT: {ITEMS: "subject_id", "understandings": "subject_id"},
-        Part.MEMORY: dict.fromkeys((ITEMS, "memory_versions", "understandings"), "memory_id"),
+        Part.SUBJECT: {ITEMS: "subject_id", "understandings": "subject_id", "kg_given": "about_id"},
+        Part.MEMORY: {
+            **dict.fromkeys((ITEMS, "memory_versions", "understandings"), "memory_id"),
+            **dict.fromkeys(("kg_given", "kg_statements"), "source_id"),
+        },
     }
 )
 

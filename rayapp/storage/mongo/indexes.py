@@ -47,6 +47,9 @@ WEBHOOKS = "webhooks"
 WEBHOOK_DELIVERIES = "webhook_deliveries"
 WEBHOOK_FEED = "webhook_feed"
 UNDERSTANDINGS = "understandings"
+GIVEN = "kg_given"
+KNOWN_ENTITIES = "kg_entities"
+STATEMENTS = "kg_statements"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -383,6 +386,22 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         index("user_source", "user_id memory_id", unique=True),
         index("user_text", "user_id source_hash"),
         index("user_topics", "user_id topics -said_at"),
+    ),
+    GIVEN: (index("user_source", "user_id source_id", unique=True),),
+    KNOWN_ENTITIES: (
+        index("user_entity", "user_id entity_id", unique=True),
+        index("user_entity_keys", "user_id keys.name"),
+        index("user_type_mentions", "user_id type -mentions entity_id"),
+        index("user_mentions", "user_id -mentions entity_id"),
+    ),
+    STATEMENTS: (
+        index("user_statement", "user_id statement_id", unique=True),
+        index("user_given_by", "user_id source_id"),
+        index("user_slot", "user_id slot"),
+        index("user_fact", "user_id fact_id"),
+        index("user_subject_relation", "user_id subject_id relation -confirmed_at"),
+        index("user_object_relation", "user_id object_id relation -confirmed_at"),
+        index("user_relation", "user_id relation -confirmed_at"),
     ),
     EXCHANGES: (
         index("user_exchange", "user_id conversation_id message_id", unique=True),

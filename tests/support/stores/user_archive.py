@@ -51,6 +51,7 @@ from tests.support.stores.documents import _Row as BookRow
 from tests.support.stores.exchanges import InMemoryExchangeQueue
 from tests.support.stores.exchanges import _Kept as KeptExchange
 from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.knowledge import InMemoryKnowledgeStore
 from tests.support.stores.outcomes import EventRow, InMemoryOutcomeStore
 from tests.support.stores.personality import InMemoryWindowStore
 from tests.support.stores.stores import InMemoryEventStore, InMemoryReceiptStore
@@ -105,6 +106,7 @@ class InMemoryUserArchive:
         books: InMemoryBookStore,
         personality: PersonalityStore,
         clock: Clock | None = None,
+        knowledge: InMemoryKnowledgeStore | None = None,
     ) -> None:
         self._items = items
         self._graphs = graphs
@@ -112,6 +114,7 @@ class InMemoryUserArchive:
         self._kept: Rows = {}
         self._states: dict[tuple[str, str], ImportState] = {}
         held = graphs._rows
+        known = (knowledge or InMemoryKnowledgeStore()).tables
         in_graphs: tuple[tuple[str, Rows, Callable[[Row], Any], str], ...] = (
             ("kg_nodes", held.nodes, graph_convert.content_node, "memory_ids"),
             ("kg_edges", held.edges, graph_convert.content_edge, ""),
@@ -122,6 +125,9 @@ class InMemoryUserArchive:
         )
         self._tables: dict[str, Table] = {
             **{one[0]: _graph(*one) for one in in_graphs},
+            "kg_given": _keyed("kg_given", known.given),
+            "kg_entities": _keyed("kg_entities", known.entities),
+            "kg_statements": _keyed("kg_statements", known.statements),
             "memory_versions": _keyed("memory_versions", _Versions(items._versions), _version_doc),
             "memory_outcomes": Table(outcomes._events, _first_of_key, _outcome_doc, _outcome_of),
             "documents": Table(books.rows, _first_of_key, _book_doc, _book_of),

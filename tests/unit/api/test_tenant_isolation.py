@@ -132,6 +132,7 @@ class World:
             ("/api/memory/personality", template),
             ("/api/memory/outcomes", {"memory_ids": ["mem-2"], "outcome": "worked"}),
             ("/api/model/context/qwen3:8b", {"tokens": 8192}),
+            ("/api/knowledge/entity", {"type": "Person", "name": word}),
         ):
             (await caller.post(path, json=body)).raise_for_status()
             await self.work()

@@ -1,0 +1,107 @@
+"""Client calls about the typed graph."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Unpack
+
+from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given, listed
+from rayapp.client.core import Core
+from rayapp.wire import knowledge
+
+KNOWLEDGE = "/api/knowledge"
+
+
+class KnowledgeCalls(Core):
+    """The calls."""
+
+    @call
+    def knowledge_nodes(
+        self, type: str | None = None, *, limit: int | None = None, **who: Unpack[Reader]
+    ) -> Talk[tuple[knowledge.KnowledgeNodeView, ...]]:
+        """Nodes of the typed graph, those that most memories name first."""
+        path = asked(f"{KNOWLEDGE}/nodes", type=type, limit=limit)
+        return (yield from self.reading(knowledge.KnowledgeNodesAnswer, path, **who)).nodes
+
+    @call
+    def knowledge_node(
+        self, node_id: str, **who: Unpack[Reader]
+    ) -> Talk[knowledge.KnowledgeNodeAnswer]:
+        """One node. Raises NotFound."""
+        path = at(f"{KNOWLEDGE}/nodes", node_id)
+        return self.reading(knowledge.KnowledgeNodeAnswer, path, **who)
+
+    @call
+    def delete_knowledge_node(
+        self, node_id: str, **who: Unpack[Writer]
+    ) -> Talk[knowledge.NodeGoneAnswer]:
+        """Delete a node with all that is said of it. Raises NotFound."""
+        path = at(f"{KNOWLEDGE}/nodes", node_id)
+        return self.writing(knowledge.NodeGoneAnswer, path, method="DELETE", **who)
+
+    @call
+    def knowledge_relationships(
+        self,
+        node_id: str,
+        *,
+        direction: knowledge.Direction = "both",
+        as_of: datetime | None = None,
+        limit: int | None = None,
+        **who: Unpack[Reader],
+    ) -> Talk[tuple[knowledge.LinkedView, ...]]:
+        """What is said of a node, as it stood at a moment. Raises NotFound."""
+        place = at(f"{KNOWLEDGE}/nodes", node_id, "relationships")
+        path = asked(
+            place,
+            direction=direction,
+            as_of=None if as_of is None else as_of.isoformat(),
+            limit=limit,
+        )
+        return (yield from self.reading(knowledge.RelationshipsAnswer, path, **who)).relationships
+
+    @call
+    def add_entity(
+        self,
+        type: str,
+        name: str,
+        *,
+        synonyms: Sequence[str] = (),
+        attributes: Mapping[str, str] | None = None,
+        **who: Unpack[Writer],
+    ) -> Talk[knowledge.KnowledgeNodeView]:
+        """Add a node that a person vouches for, or change the one that is there."""
+        body = {"type": type, "name": name, "synonyms": listed(synonyms)}
+        body = given(body | {"attributes": dict(attributes) if attributes else None})
+        path = f"{KNOWLEDGE}/entity"
+        return (yield from self.writing(knowledge.EntityAnswer, path, body, **who)).node
+
+    @call
+    def link_nodes(
+        self,
+        from_id: str,
+        to_id: str,
+        type: str,
+        *,
+        valid_from: datetime | None = None,
+        **who: Unpack[Writer],
+    ) -> Talk[knowledge.LinkAnswer]:
+        """Link two nodes. Raises NotFound, InvalidInput: it cannot hold between their types."""
+        since = None if valid_from is None else valid_from.isoformat()
+        body = given({"from_id": from_id, "to_id": to_id, "type": type, "valid_from": since})
+        return self.writing(knowledge.LinkAnswer, f"{KNOWLEDGE}/relationships", body, **who)
+
+    @call
+    def query_knowledge(
+        self, /, *, user_id: str | None = None, **question: Any
+    ) -> Talk[knowledge.KnowledgeQueryAnswer]:
+        """Ask the typed graph; `question`: source, relation, target and the other body fields."""
+        path = f"{KNOWLEDGE}/query"
+        return self.reading(knowledge.KnowledgeQueryAnswer, path, given(question), user_id=user_id)
+
+    @call
+    def knowledge_snapshot(
+        self, *, as_of: datetime | None = None, limit: int | None = None, **who: Unpack[Reader]
+    ) -> Talk[knowledge.SnapshotAnswer]:
+        """The typed graph as nodes and links, as it stood at a moment."""
+        at_time = None if as_of is None else as_of.isoformat()
+        path = asked(f"{KNOWLEDGE}/snapshot", as_of=at_time, limit=limit)
+        return self.reading(knowledge.SnapshotAnswer, path, **who)

@@ -1,0 +1,51 @@
+"""What understands texts, and what is asked of what they say."""
+
+from functools import lru_cache
+
+from rayapp.container.bootstrap import Stores
+from rayapp.core.runtime import Runtime
+from rayapp.core.settings.load import CONFIG_DIR
+from rayapp.inference.ports import Embedder
+from rayapp.search.rules.recipes import Texts
+from rayapp.storage.files import load_ontology, load_tables
+from rayapp.understanding.ports import Understander
+from rayapp.understanding.statements.knowledge import KnowledgeService
+from rayapp.understanding.statements.rules.reading import Reader
+from rayapp.understanding.statements.rules.registry import Ontology
+from rayapp.understanding.statements.service import StatementsService
+
+TABLES = CONFIG_DIR / "understanding"
+
+
+@lru_cache(maxsize=1)
+def load_reader() -> Reader:
+    """What reads statements out of texts; built once per process."""
+    return Reader(load_tables(TABLES))
+
+
+@lru_cache(maxsize=1)
+def load_registry() -> Ontology:
+    """Types and relations of the typed graph."""
+    return load_ontology(TABLES / "ontology.yaml")
+
+
+def knowledge_service(
+    stores: Stores, texts: Texts, embedder: Embedder, runtime: Runtime
+) -> KnowledgeService:
+    """The typed graph as programs ask it."""
+    return KnowledgeService(
+        stores.knowledge,
+        load_registry(),
+        load_reader().tables,
+        texts.expansions,
+        embedder,
+        clock=runtime.clock,
+    )
+
+
+def understanders(stores: Stores, texts: Texts, runtime: Runtime) -> tuple[Understander, ...]:
+    """What derives from a text that passed the gate."""
+    statements = StatementsService(
+        stores.knowledge, load_reader(), load_registry(), texts.expansions, clock=runtime.clock
+    )
+    return (statements,)

@@ -1,0 +1,140 @@
+"""The MongoDB implementation of `KnowledgeStore`. Every query carries equality on user_id.
+
+Two changes that touch one node conflict, since both write it; the driver repeats the one that lost.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pymongo import ASCENDING, DESCENDING, ReplaceOne
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from rayapp.core.scope import ReadScope, WriteScope
+from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.indexes import GIVEN, KNOWN_ENTITIES, STATEMENTS
+from rayapp.storage.mongo.predicates import mine, own
+from rayapp.storage.mongo.rows import reader, to_row
+from rayapp.understanding.statements.ports import MOST_STATEMENTS, StatementsWanted
+from rayapp.understanding.statements.records import Entity, Given, Statement
+
+Document = dict[str, Any]
+T = TypeVar("T")
+_given, _entity, _statement = reader(Given), reader(Entity), reader(Statement)
+_FIELDS = (
+    ("source_ids", "source_id"),
+    ("slots", "slot"),
+    ("fact_ids", "fact_id"),
+    ("subject_ids", "subject_id"),
+    ("object_ids", "object_id"),
+    ("relations", "relation"),
+)
+
+
+class MongoKnowledgeRows:
+    """Implements `KnowledgeRows`: the rows of one user, within `session` or without one."""
+
+    def __init__(
+        self, database: MongoDatabase, owner: Document, session: AsyncClientSession | None = None
+    ) -> None:
+        self._given = database.collection(GIVEN)
+        self._entities = database.collection(KNOWN_ENTITIES)
+        self._statements = database.collection(STATEMENTS)
+        self._owner, self._session = owner, session
+
+    async def given(self, source_id: str) -> Given | None:
+        where = {**self._owner, "source_id": source_id}
+        return await first(self._given, where, _given, session=self._session)
+
+    async def entities(self, entity_ids: Sequence[str]) -> list[Entity]:
+        if not entity_ids:
+            return []
+        where = {**self._owner, "entity_id": {"$in": list(entity_ids)}}
+        return await listed(self._entities, where, _entity, session=self._session)
+
+    async def named(self, type_: str | None, keys: Sequence[str]) -> list[Entity]:
+        if not keys:
+            return []
+        where = {**self._owner, "keys.name": {"$in": list(keys)}, **_of(type_)}
+        order = [("entity_id", ASCENDING)]
+        return await listed(self._entities, where, _entity, sort=order, session=self._session)
+
+    async def of_type(self, type_: str | None, limit: int) -> list[Entity]:
+        order = [("mentions", DESCENDING), ("entity_id", ASCENDING)]
+        where = {**self._owner, **_of(type_)}
+        return await listed(
+            self._entities, where, _entity, sort=order, limit=limit, session=self._session
+        )
+
+    async def statements(
+        self, wanted: StatementsWanted, limit: int = MOST_STATEMENTS
+    ) -> list[Statement]:
+        where = {**self._owner, **_wanted(wanted)}
+        if wanted.touching is not None:
+            touched = {"$in": list(wanted.touching)}
+            # Equality on user_id stands in both branches, so that each can use its own index.
+            where = {"$or": [{**where, end: touched} for end in ("subject_id", "object_id")]}
+        order = [("confirmed_at", DESCENDING), ("statement_id", ASCENDING)]
+        return await listed(
+            self._statements, where, _statement, sort=order, limit=limit, session=self._session
+        )
+
+    async def put_given(self, given: Given) -> None:
+        await self._put(self._given, "source_id", [to_row(given)])
+
+    async def delete_given(self, source_id: str) -> None:
+        await self._delete(self._given, "source_id", [source_id])
+
+    async def put_entities(self, entities: Sequence[Entity]) -> None:
+        await self._put(self._entities, "entity_id", [to_row(one) for one in entities])
+
+    async def delete_entities(self, entity_ids: Sequence[str]) -> None:
+        await self._delete(self._entities, "entity_id", entity_ids)
+
+    async def put_statements(self, statements: Sequence[Statement]) -> None:
+        await self._put(self._statements, "statement_id", [to_row(one) for one in statements])
+
+    async def delete_statements(self, statement_ids: Sequence[str]) -> None:
+        await self._delete(self._statements, "statement_id", statement_ids)
+
+    async def _put(self, rows: Any, key: str, docs: Sequence[Document]) -> None:
+        if not docs:
+            return
+        writes = [
+            ReplaceOne({**self._owner, key: doc[key]}, {**doc, **self._owner}, upsert=True)
+            for doc in docs
+        ]
+        await rows.bulk_write(writes, ordered=False, session=self._session)
+
+    async def _delete(self, rows: Any, key: str, ids: Sequence[str]) -> None:
+        if ids:
+            where = {**self._owner, key: {"$in": list(ids)}}
+            await rows.delete_many(where, session=self._session)
+
+
+class MongoKnowledgeStore:
+    """Implements `KnowledgeStore`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
+
+    def reads(self, scope: ReadScope) -> MongoKnowledgeRows:
+        return MongoKnowledgeRows(self._database, mine(scope))
+
+    async def change(
+        self, scope: WriteScope, work: Callable[[MongoKnowledgeRows], Awaitable[T]]
+    ) -> T:
+        owner = own(scope)
+
+        async def run(session: AsyncClientSession) -> T:
+            return await work(MongoKnowledgeRows(self._database, owner, session))
+
+        return await self._database.transaction(run)
+
+
+def _of(type_: str | None) -> Mapping[str, str]:
+    return {} if type_ is None else {"type": type_}
+
+
+def _wanted(wanted: StatementsWanted) -> Document:
+    asked = ((path, getattr(wanted, name)) for name, path in _FIELDS)
+    return {path: {"$in": list(values)} for path, values in asked if values is not None}

@@ -1,0 +1,1 @@
+"""Statements, and the typed graph that they make."""

@@ -1,0 +1,71 @@
+"""The seams of the typed graph.
+
+Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from rayapp.core.scope import ReadScope, WriteScope
+from rayapp.understanding.statements.records import Entity, Given, Statement
+
+T = TypeVar("T")
+# More statements of one slot, or around one entity, than are read at once.
+MOST_STATEMENTS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementsWanted:
+    """Conditions, joined by AND. None = no condition; an empty tuple matches nothing.
+
+    `touching`: subject or object is one of these entities.
+    """
+
+    source_ids: tuple[str, ...] | None = None
+    slots: tuple[str, ...] | None = None
+    fact_ids: tuple[str, ...] | None = None
+    subject_ids: tuple[str, ...] | None = None
+    object_ids: tuple[str, ...] | None = None
+    touching: tuple[str, ...] | None = None
+    relations: tuple[str, ...] | None = None
+
+
+class KnowledgeReads(Protocol):
+    """The rows of one user."""
+
+    async def given(self, source_id: str) -> Given | None: ...
+
+    async def entities(self, entity_ids: Sequence[str]) -> list[Entity]: ...
+
+    async def named(self, type_: str | None, keys: Sequence[str]) -> list[Entity]:
+        """Those with one of these keys; `type_` None: of any type."""
+
+    async def of_type(self, type_: str | None, limit: int) -> list[Entity]:
+        """The ones named most first, then by id; None: of all types."""
+
+    async def statements(
+        self, wanted: StatementsWanted, limit: int = MOST_STATEMENTS
+    ) -> list[Statement]:
+        """The latest said first, then by id."""
+
+
+class KnowledgeRows(KnowledgeReads, Protocol):
+    """The same within a change: what it reads stays as it is until it ends."""
+
+    async def put_given(self, given: Given) -> None: ...
+    async def delete_given(self, source_id: str) -> None: ...
+    async def put_entities(self, entities: Sequence[Entity]) -> None: ...
+    async def delete_entities(self, entity_ids: Sequence[str]) -> None: ...
+    async def put_statements(self, statements: Sequence[Statement]) -> None: ...
+    async def delete_statements(self, statement_ids: Sequence[str]) -> None: ...
+
+
+class KnowledgeStore(Protocol):
+    """`kg_given`, `kg_entities` and `kg_statements`."""
+
+    def reads(self, scope: ReadScope) -> KnowledgeReads: ...
+
+    async def change(self, scope: WriteScope, work: Callable[[KnowledgeRows], Awaitable[T]]) -> T:
+        """`work` as one change: all of it is there, or nothing. It may be run again when another
+        change came between."""

@@ -1,0 +1,215 @@
+"""Phrases of the tables against the words of a sentence. Pure.
+
+A phrase is compiled once into its elements; matching is a search with going back, as short as the
+phrase is.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rayapp.core.errors import ConfigError
+from rayapp.understanding.statements.rules.parts import Part, Read
+from rayapp.understanding.statements.rules.tables import word_set
+from rayapp.understanding.statements.rules.words import Word
+
+WHO = "who"
+# Words of an optional group that are passed over.
+OPTIONAL_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """One of these words; `optional`: or none, or several of them."""
+
+    forms: frozenset[str]
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of a kind, under a name; `prefix`: behind this joined letter."""
+
+    kind: str
+    name: str
+    prefix: str = ""
+    optional: bool = False
+
+
+Element = Literal | Place
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A part of a kind that was found, with its words."""
+
+    kind: str
+    start: int
+    end: int
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Where a phrase stands, and its parts. `goes_on`: it is about whom the sentence spoke of."""
+
+    start: int
+    end: int
+    goes_on: bool
+    parts: Mapping[str, Bound]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A phrase of the tables. `needs`: one of these words is in every sentence that says it."""
+
+    elements: tuple[Element, ...]
+    needs: frozenset[str]
+    joined: bool
+
+    @property
+    def has_subject(self) -> bool:
+        first = self.elements[0]
+        return isinstance(first, Place) and first.name == WHO
+
+
+def compiled(phrase: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Phrase:
+    """The elements of a phrase. Raises ConfigError: it names a part or group that is not there."""
+    elements = tuple(_element(token, groups, kinds) for token in phrase.split())
+    plain = [one for one in elements if isinstance(one, Literal) and not one.optional]
+    return Phrase(
+        elements,
+        plain[0].forms if plain else frozenset(),
+        joined=any(isinstance(one, Place) and one.prefix for one in elements),
+    )
+
+
+def _element(token: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Element:
+    optional = token.startswith("[")
+    inner = token[1:-1] if optional else token
+    prefix, joint, part = inner.partition("+")
+    if joint and part.startswith("{"):
+        inner = part
+    else:
+        prefix = ""
+    if inner.startswith("{"):
+        kind, _, name = inner[1:-1].partition(":")
+        if kind not in kinds:
+            raise ConfigError(f"phrases: {token} is no part of a phrase; use one of {kinds}.")
+        return Place(kind, name or kind, prefix, optional)
+    forms: set[str] = set()
+    for one in inner.split("|"):
+        if one.startswith("<"):
+            if one[1:-1] not in groups:
+                raise ConfigError(f"phrases: {one} is no group; add it to `groups`.")
+            forms |= word_set(groups[one[1:-1]])
+        else:
+            forms |= word_set(one)
+    return Literal(frozenset(forms), optional)
+
+
+class Matcher:
+    """Finds phrases; `fillers` may stand between the elements of any phrase, and behind what
+    `continues` a clause may have no subject of its own."""
+
+    def __init__(
+        self, readers: Mapping[str, Read], fillers: frozenset[str], continues: frozenset[str]
+    ) -> None:
+        self._readers, self._fillers, self._continues = readers, fillers, continues
+
+    def matches(
+        self, phrase: Phrase, words: Sequence[Word], taken: frozenset[int]
+    ) -> Iterator[Match]:
+        """The first reading at each place, left to right, without words that are `taken`."""
+        at = 0
+        while at < len(words):
+            found = next(self._from(phrase.elements, 0, words, at, {}, taken), None)
+            if found is None or found[0] == at:
+                at += 1
+                continue
+            goes_on = phrase.has_subject and WHO not in found[1]
+            yield Match(at, found[0], goes_on, found[1])
+            at = found[0]
+
+    def _from(
+        self,
+        elements: Sequence[Element],
+        index: int,
+        words: Sequence[Word],
+        at: int,
+        parts: dict[str, Bound],
+        taken: frozenset[int],
+    ) -> Iterator[tuple[int, dict[str, Bound]]]:
+        if index == len(elements):
+            yield at, parts
+            return
+        element = elements[index]
+        for end, bound in self._one(element, words, at, taken, first=index == 0):
+            more = parts
+            if bound is not None and isinstance(element, Place):
+                more = {**parts, element.name: bound}
+            yield from self._from(elements, index + 1, words, end, more, taken)
+        skips = index > 0 and at < len(words) and words[at - 1].ends != "."
+        if skips and not words[at].forms.isdisjoint(self._fillers):
+            yield from self._from(elements, index, words, at + 1, parts, taken)
+
+    def _one(
+        self,
+        element: Element,
+        words: Sequence[Word],
+        at: int,
+        taken: frozenset[int],
+        *,
+        first: bool,
+    ) -> Iterator[tuple[int, Bound | None]]:
+        if isinstance(element, Literal):
+            yield from self._literal(element, words, at)
+            return
+        if at < len(words) and at not in taken:
+            yield from self._part(element, words, at, taken)
+        if element.optional:
+            yield at, None
+        elif element.name == WHO and first and element.kind == WHO and self._goes_on(words, at):
+            # Whoever the sentence spoke of.
+            yield at, None
+
+    def _goes_on(self, words: Sequence[Word], at: int) -> bool:
+        if at == 0 or at >= len(words):
+            return False
+        joined = words[at].hebrew and words[at].low[0] == "ו" and len(words[at].forms) > 1
+        return joined or words[at - 1].low in self._continues
+
+    def _literal(
+        self, element: Literal, words: Sequence[Word], at: int
+    ) -> Iterator[tuple[int, Bound | None]]:
+        if not element.optional:
+            if at < len(words) and not words[at].forms.isdisjoint(element.forms):
+                yield at + 1, None
+            return
+        end = at
+        while end < len(words) and end - at < OPTIONAL_WORDS and words[end].low in element.forms:
+            end += 1
+        for last in range(end, at - 1, -1):
+            yield last, None
+
+    def _part(
+        self, element: Place, words: Sequence[Word], at: int, taken: frozenset[int]
+    ) -> Iterator[tuple[int, Bound]]:
+        read, seen, start = self._readers[element.kind], words, at
+        if element.prefix:
+            rest = words[at].behind(element.prefix)
+            if words[at].low == element.prefix and at + 1 < len(words):
+                start = at + 1
+            elif rest is not None:
+                seen = [*words[:at], rest, *words[at + 1 :]]
+            elif words[at].low.startswith(element.prefix) and element.kind == "person":
+                pass  # לי: the letter belongs to the word
+            else:
+                return
+        for end, part in read(seen, start):
+            stop = next((place for place in range(start, end) if place in taken), end)
+            if stop == end:
+                yield end, Bound(element.kind, start, end, part)
+            elif stop > start:
+                # Words that are taken end the part.
+                for short, again in read(seen[:stop], start):
+                    yield short, Bound(element.kind, start, short, again)

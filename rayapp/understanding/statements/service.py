@@ -1,0 +1,213 @@
+"""Understanding a text: what it says becomes statements, and statements become the typed graph."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rayapp.core.runtime import Clock
+from rayapp.core.scope import WriteScope
+from rayapp.memory.item import derived_id
+from rayapp.text.expansions import Expansions
+from rayapp.text.normalize import content_hash
+from rayapp.understanding.ports import SourceText
+from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore
+from rayapp.understanding.statements.records import Entity, Given, Mention, Premise, Span, Statement
+from rayapp.understanding.statements.rules.identity import Wanted, chosen, keys_of, me_key, role_of
+from rayapp.understanding.statements.rules.reading import Claim, Named, Reader, Reading
+from rayapp.understanding.statements.rules.registry import OF_ONE_SOURCE, PERSON, Ontology
+from rayapp.understanding.statements.settlement import premises_now, settle
+
+# How the speaker is called where nobody gave them a name.
+I_AM = "I"
+
+
+class StatementsService:
+    """Implements `understanding.ports.Understander`."""
+
+    def __init__(
+        self,
+        store: KnowledgeStore,
+        reader: Reader,
+        ontology: Ontology,
+        expansions: Expansions | None,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._store, self._reader, self._ontology = store, reader, ontology
+        self._expansions, self._clock = expansions, clock
+
+    async def understand(self, source: SourceText) -> None:
+        """Derive from it; what the same source gave before is replaced by difference."""
+        reading = self._reader.read(source.text, source.said_at)
+        now = self._clock.now()
+
+        async def work(rows: KnowledgeRows) -> None:
+            before = await rows.given(source.source_id)
+            if not reading.claims and before is None:
+                return
+            named, new = await self._nodes(rows, source, reading, now)
+            statements = [
+                self._statement(source, claim, reading, named, now) for claim in reading.claims
+            ]
+            statements = await premises_now(rows, _once(statements), self._ontology)
+            given = _given(source, reading, named, new, now, self._ontology.version)
+            new_nodes = {one.entity_id: one for one in named.values()}
+            await settle(rows, source.source_id, given, statements, self._ontology, new_nodes)
+
+        await self._store.change(WriteScope(source.user_id), work)
+
+    async def take_back(self, user_id: str, source_id: str) -> None:
+        """What only this source gave goes."""
+
+        async def work(rows: KnowledgeRows) -> None:
+            await settle(rows, source_id, None, (), self._ontology, {})
+
+        await self._store.change(WriteScope(user_id), work)
+
+    async def _nodes(
+        self, rows: KnowledgeRows, source: SourceText, reading: Reading, now: datetime
+    ) -> tuple[dict[int, Entity], dict[int, Wanted]]:
+        """The node of each entity of a reading, those of owners first, and what was looked for."""
+        wanted: dict[int, Wanted] = {}
+        nodes: dict[int, Entity] = {}
+        waiting = list(range(len(reading.entities)))
+        while waiting:
+            ready = [
+                at for at in waiting
+                if (owner := reading.entities[at].owner) is None or owner in nodes or owner == at
+            ] or waiting  # fmt: skip
+            for at in ready:
+                wanted[at] = self._wanted(source, reading.entities[at], nodes)
+            await self._find(rows, source, ready, wanted, nodes, now)
+            waiting = [at for at in waiting if at not in nodes]
+        return nodes, wanted
+
+    async def _find(
+        self,
+        rows: KnowledgeRows,
+        source: SourceText,
+        places: Sequence[int],
+        wanted: dict[int, Wanted],
+        nodes: dict[int, Entity],
+        now: datetime,
+    ) -> None:
+        keys = {
+            key
+            for at in places
+            if wanted[at].type not in OF_ONE_SOURCE
+            for key in wanted[at].all_keys
+        }
+        known = await rows.named(None, sorted(keys)) if keys else []
+        for at in places:
+            asked = wanted[at]
+            mine = set(asked.all_keys)
+            fitting = [one for one in known if not mine.isdisjoint(key.name for key in one.keys)]
+            entity_id, found = chosen(source.user_id, source.source_id, asked, fitting)
+            nodes[at] = found or Entity(
+                entity_id=entity_id,
+                type=asked.type,
+                name=asked.names[0] if asked.names else I_AM,
+                keys=(),
+                first_seen_at=source.said_at,
+                last_seen_at=source.said_at,
+                ontology=self._ontology.version,
+            )
+
+    def _wanted(self, source: SourceText, one: Named, nodes: dict[int, Entity]) -> Wanted:
+        if one.me:
+            return Wanted(PERSON, (), (me_key(source.perspective_owner_id),))
+        names = tuple(one.names)
+        keys = keys_of(one.type, names, one.known, self._expansions)
+        owner = nodes.get(one.owner) if one.owner is not None else None
+        if one.role is None or owner is None:
+            return Wanted(one.type, names, keys)
+        row = self._reader.tables.roles[one.role]
+        return Wanted(one.type, names, keys, role_of(one.role, owner.entity_id), row.single)
+
+    def _statement(
+        self,
+        source: SourceText,
+        claim: Claim,
+        reading: Reading,
+        nodes: dict[int, Entity],
+        now: datetime,
+    ) -> Statement:
+        def node(at: int | None) -> str | None:
+            return None if at is None else nodes[at].entity_id
+
+        def facts(one: Claim) -> tuple[str, str]:
+            object_id, holder = node(one.object) or "", node(one.holder) or ""
+            what = (object_id, one.value or "", one.label or "", holder)
+            subject = nodes[one.subject].entity_id
+            fact = derived_id(source.user_id, subject, one.relation, *what)
+            functional = self._ontology.relations[one.relation].functional
+            slot = derived_id(source.user_id, subject, one.relation, one.label or "")
+            return fact, slot if functional else fact
+
+        fact_id, slot = facts(claim)
+        begins = claim.begins or source.said_at
+        told = claim.begins is not None and (claim.change or claim.span is Span.ENDS)
+        premises: tuple[Premise, ...] = ()
+        if claim.because is not None:
+            cause = reading.claims[claim.because]
+            premises = (Premise(relation=cause.relation, fact_id=facts(cause)[0]),)
+        return Statement(
+            statement_id=derived_id(source.user_id, source.source_id, fact_id, claim.span.value),
+            fact_id=fact_id,
+            slot=slot,
+            subject_id=nodes[claim.subject].entity_id,
+            relation=claim.relation,
+            object_id=node(claim.object),
+            value=claim.value,
+            label=claim.label,
+            span=claim.span,
+            valid_from=begins if claim.span is Span.HOLDS else None,
+            confirmed_at=begins if told else source.said_at,
+            recorded_at=now,
+            premises=premises,
+            source_id=source.source_id,
+            evidence=(source.source_id,),
+            quote=claim.quote,
+            holder_id=node(claim.holder),
+            target_id=node(claim.target),
+            intensity=claim.intensity,
+            ontology=self._ontology.version,
+        )
+
+
+def _once(statements: Sequence[Statement]) -> list[Statement]:
+    return list({one.statement_id: one for one in statements}.values())
+
+
+def _given(
+    source: SourceText,
+    reading: Reading,
+    nodes: dict[int, Entity],
+    wanted: dict[int, Wanted],
+    now: datetime,
+    ontology: int,
+) -> Given | None:
+    if not reading.claims:
+        return None
+    mentions: dict[str, Mention] = {}
+    for at, entity in nodes.items():
+        old = mentions.get(entity.entity_id)
+        names = (*(old.names if old else ()), *wanted[at].names)
+        keys = (*(old.keys if old else ()), *wanted[at].all_keys)
+        mentions[entity.entity_id] = Mention(
+            entity_id=entity.entity_id,
+            type=entity.type,
+            names=tuple(dict.fromkeys(names)),
+            keys=tuple(dict.fromkeys(keys)),
+            perspective=source.perspective_owner_id or "",
+        )
+    return Given(
+        source_id=source.source_id,
+        conversation_id=source.conversation_id,
+        about_id=source.subject_id,
+        text_hash=content_hash(source.text),
+        said_at=source.said_at,
+        recorded_at=now,
+        mentions=tuple(mentions.values()),
+        entity_ids=tuple(mentions),
+        ontology=ontology,
+    )

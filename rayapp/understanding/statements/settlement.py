@@ -1,0 +1,171 @@
+"""What a source gives, settled among the rows of its user: one difference, within one change."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from rayapp.understanding.statements.ports import KnowledgeRows, StatementsWanted
+from rayapp.understanding.statements.records import Counted, Entity, Given, Mention, Statement
+from rayapp.understanding.statements.rules.identity import shown_role
+from rayapp.understanding.statements.rules.intervals import settled
+from rayapp.understanding.statements.rules.registry import Ontology
+from rayapp.understanding.statements.rules.standing import with_premises
+
+# Names, keys and perspectives that a node keeps; a person in a million messages has few more.
+MOST_COUNTED = 64
+
+
+async def settle(
+    rows: KnowledgeRows,
+    source_id: str,
+    given: Given | None,
+    statements: Sequence[Statement],
+    ontology: Ontology,
+    new_nodes: Mapping[str, Entity],
+) -> None:
+    """Put what a source gives in the place of what it gave before; None: it gives nothing more.
+
+    Args:
+        new_nodes: nodes that nobody named before, by id.
+    """
+    before = await rows.given(source_id)
+    old = await rows.statements(StatementsWanted(source_ids=(source_id,)))
+    kept = {one.statement_id for one in statements}
+    await rows.delete_statements([one.statement_id for one in old if one.statement_id not in kept])
+    if statements:
+        await rows.put_statements(statements)
+    await settle_slots(rows, [*old, *statements], ontology)
+    await _settle_entities(rows, before, given, new_nodes)
+    if given is None:
+        await rows.delete_given(source_id)
+    else:
+        await rows.put_given(given)
+
+
+async def settle_slots(
+    rows: KnowledgeRows, changed: Iterable[Statement], ontology: Ontology
+) -> None:
+    """Ends and premises of all that stands in the slots of these statements, and of what rests on
+    them."""
+    touched = {one.slot: one for one in changed}
+    if not touched:
+        return
+    found = await rows.statements(StatementsWanted(slots=tuple(sorted(touched))))
+    by_slot: dict[str, list[Statement]] = {slot: [] for slot in touched}
+    for one in found:
+        by_slot[one.slot].append(one)
+    now = {one.statement_id: one for slot in by_slot.values() for one in settled(slot)}
+    resting = await _resting(rows, touched.values(), ontology)
+    dependents = {one.statement_id: now.get(one.statement_id, one) for one in resting}
+    for slot in by_slot:
+        fresh = [now[one.statement_id] for one in by_slot[slot]]
+        for one in with_premises(list(dependents.values()), fresh, ontology):
+            dependents[one.statement_id] = one
+    stored = {one.statement_id: one for one in (*found, *resting)}
+    wanted = {**now, **dependents}
+    await rows.put_statements([one for key, one in wanted.items() if stored.get(key) != one])
+
+
+async def _resting(
+    rows: KnowledgeRows, touched: Iterable[Statement], ontology: Ontology
+) -> list[Statement]:
+    """What rests on the relations of these, of the same subjects; and, of these, what rests on
+    another one, read with that."""
+    subjects: set[str] = set()
+    relations: set[str] = set()
+    for one in touched:
+        resting = ontology.resting_on(one.relation)
+        if resting:
+            subjects.add(one.subject_id)
+            relations.update(resting)
+    if not subjects:
+        return []
+    return await rows.statements(
+        StatementsWanted(subject_ids=tuple(subjects), relations=tuple(relations))
+    )
+
+
+async def premises_now(
+    rows: KnowledgeRows, statements: Sequence[Statement], ontology: Ontology
+) -> list[Statement]:
+    """New statements with the premises that stand already."""
+    needed = {
+        (one.subject_id, relation)
+        for one in statements
+        for relation in ontology.rests_on(one.relation, one.label)
+    }
+    if not needed:
+        return list(statements)
+    standing = await rows.statements(
+        StatementsWanted(
+            subject_ids=tuple({subject for subject, _ in needed}),
+            relations=tuple({relation for _, relation in needed}),
+        )
+    )
+    found = {one.statement_id: one for one in statements}
+    for subject in {subject for subject, _ in needed}:
+        mine = [one for one in found.values() if one.subject_id == subject]
+        slot = [one for one in standing if one.subject_id == subject]
+        for one in with_premises(mine, slot, ontology):
+            found[one.statement_id] = one
+    return list(found.values())
+
+
+async def _settle_entities(
+    rows: KnowledgeRows, before: Given | None, given: Given | None, new_nodes: Mapping[str, Entity]
+) -> None:
+    gone = {one.entity_id: one for one in (before.mentions if before else ())}
+    new = {one.entity_id: one for one in (given.mentions if given else ())}
+    ids = sorted(gone.keys() | new.keys())
+    if not ids:
+        return
+    stored = {one.entity_id: one for one in await rows.entities(ids)}
+    put, delete = [], []
+    for entity_id in ids:
+        entity = stored.get(entity_id) or new_nodes.get(entity_id)
+        if entity is None:
+            continue
+        at = given.said_at if given else None
+        entity = counted(entity, gone.get(entity_id), new.get(entity_id), at)
+        if entity.mentions > 0 or entity.verified:
+            put.append(entity)
+        elif entity_id in stored:
+            delete.append(entity_id)
+    await rows.put_entities(put)
+    await rows.delete_entities(delete)
+
+
+def counted(
+    entity: Entity, gone: Mention | None, new: Mention | None, at: datetime | None
+) -> Entity:
+    """A node without what a source said of it before, and with what it says now."""
+    names = _changed(entity.names, gone.names if gone else (), new.names if new else ())
+    keys = _changed(entity.keys, gone.keys if gone else (), new.keys if new else ())
+    seen = _changed(
+        entity.perspectives, (gone.perspective,) if gone else (), (new.perspective,) if new else ()
+    )
+    best = max(names, key=lambda one: one.count, default=None)
+    named = entity.name if entity.verified or best is None else best.name
+    if best is None and not entity.verified:
+        named = next((shown for key in keys if (shown := shown_role(key.name))), entity.name)
+    return replace(
+        entity,
+        name=named,
+        keys=keys,
+        names=names,
+        perspectives=seen,
+        mentions=entity.mentions + (new is not None) - (gone is not None),
+        first_seen_at=min(entity.first_seen_at, at) if at else entity.first_seen_at,
+        last_seen_at=max(entity.last_seen_at, at) if at else entity.last_seen_at,
+    )
+
+
+def _changed(
+    have: Sequence[Counted], gone: Sequence[str], new: Sequence[str]
+) -> tuple[Counted, ...]:
+    counts = {one.name: one.count for one in have}
+    for names, step in ((gone, -1), (new, 1)):
+        for name in names:
+            counts[name] = counts.get(name, 0) + step
+    left = [Counted(name=name, count=count) for name, count in counts.items() if count > 0]
+    return tuple(left[:MOST_COUNTED])

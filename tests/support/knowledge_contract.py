@@ -1,0 +1,205 @@
+"""What every store of the typed graph does."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rayapp.core.scope import ReadScope, WriteScope
+from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore, StatementsWanted
+from rayapp.understanding.statements.records import (
+    Counted,
+    Entity,
+    Given,
+    Mention,
+    Premise,
+    Span,
+    Statement,
+)
+
+AT = datetime(2026, 5, 20, 9, tzinfo=UTC)
+DANA, NOA = "dana", "noa"
+
+
+def an_entity(name: str, *, type_: str = "Person", mentions: int = 1) -> Entity:
+    return Entity(
+        entity_id=f"id-{name}",
+        type=type_,
+        name=name,
+        keys=(Counted(name=name, count=1), Counted(name="role:friend:me", count=1)),
+        names=(Counted(name=name, count=1),),
+        attributes={"shirt": "blue"},
+        mentions=mentions,
+        first_seen_at=AT,
+        last_seen_at=AT,
+        ontology=1,
+    )
+
+
+def a_statement(number: int, **others: object) -> Statement:
+    made = Statement(
+        statement_id=f"statement-{number}",
+        fact_id=f"fact-{number}",
+        slot=f"slot-{number}",
+        subject_id="id-avi",
+        relation="LIVES_IN",
+        object_id="id-haifa",
+        valid_from=AT,
+        confirmed_at=AT + timedelta(minutes=number),
+        recorded_at=AT,
+        premises=(Premise(relation="WORKS_AT", fact_id="fact-9"),),
+        source_id="memory-1",
+        evidence=("memory-1",),
+        quote="Avi lives in Haifa",
+        ontology=1,
+    )
+    return replace(made, **others)  # type: ignore[arg-type]
+
+
+def a_gift(source_id: str = "memory-1") -> Given:
+    mention = Mention(entity_id="id-avi", type="Person", names=("Avi",), keys=("avi",))
+    return Given(
+        source_id=source_id,
+        conversation_id="talk",
+        about_id=None,
+        text_hash="0" * 64,
+        said_at=AT,
+        recorded_at=AT,
+        mentions=(mention,),
+        entity_ids=("id-avi",),
+        ontology=1,
+    )
+
+
+async def put(store: KnowledgeStore, user_id: str, *rows: Entity | Statement | Given) -> None:
+    async def work(inside: KnowledgeRows) -> None:
+        await inside.put_entities([one for one in rows if isinstance(one, Entity)])
+        await inside.put_statements([one for one in rows if isinstance(one, Statement)])
+        for one in rows:
+            if isinstance(one, Given):
+                await inside.put_given(one)
+
+    await store.change(WriteScope(user_id), work)
+
+
+class KnowledgeStoreContract:
+    """`store` is the fixture of whoever runs this."""
+
+    async def test_what_is_put_is_read_as_it_was(self, store: KnowledgeStore) -> None:
+        avi, said, gift = an_entity("avi"), a_statement(1, span=Span.ENDS, valid_to=AT), a_gift()
+        await put(store, DANA, avi, said, gift)
+        reads = store.reads(ReadScope(DANA))
+        assert await reads.entities(["id-avi", "id-nobody"]) == [avi]
+        assert await reads.statements(StatementsWanted()) == [said]
+        assert await reads.given("memory-1") == gift
+        assert await reads.given("memory-2") is None
+
+    async def test_putting_again_replaces(self, store: KnowledgeStore) -> None:
+        await put(store, DANA, an_entity("avi"))
+        await put(store, DANA, replace(an_entity("avi"), name="Avi", mentions=2))
+        found = await store.reads(ReadScope(DANA)).of_type("Person", 10)
+        assert [(one.name, one.mentions) for one in found] == [("Avi", 2)]
+
+    async def test_nobody_reads_the_rows_of_another_user(self, store: KnowledgeStore) -> None:
+        await put(store, DANA, an_entity("avi"), a_statement(1), a_gift())
+        reads = store.reads(ReadScope(NOA))
+        assert await reads.entities(["id-avi"]) == []
+        assert await reads.named(None, ["avi"]) == []
+        assert await reads.of_type(None, 10) == []
+        assert await reads.statements(StatementsWanted()) == []
+        assert await reads.given("memory-1") is None
+        await put(store, NOA, replace(an_entity("avi"), name="theirs"))
+        (mine,) = await store.reads(ReadScope(DANA)).entities(["id-avi"])
+        assert mine.name == "avi"
+
+    async def test_nodes_are_found_by_any_of_their_keys(self, store: KnowledgeStore) -> None:
+        await put(store, DANA, an_entity("avi"), an_entity("haifa", type_="Place"))
+        reads = store.reads(ReadScope(DANA))
+        assert [one.name for one in await reads.named(None, ["role:friend:me"])] == ["avi", "haifa"]
+        assert [one.name for one in await reads.named("Place", ["avi", "haifa"])] == ["haifa"]
+        assert await reads.named("Place", ["avi"]) == []
+        assert await reads.named(None, []) == []
+
+    async def test_nodes_come_by_how_often_they_are_named(self, store: KnowledgeStore) -> None:
+        rows = [an_entity(name, mentions=n) for name, n in (("b", 2), ("a", 2), ("c", 5))]
+        await put(store, DANA, *rows)
+        reads = store.reads(ReadScope(DANA))
+        assert [one.name for one in await reads.of_type("Person", 2)] == ["c", "a"]
+        assert await reads.of_type("Event", 2) == []
+        assert await reads.of_type(None, 0) == []
+
+    @pytest.mark.parametrize(
+        ("wanted", "found"),
+        [
+            (StatementsWanted(), [3, 2, 1]),
+            (StatementsWanted(source_ids=("memory-2",)), [3]),
+            (StatementsWanted(slots=("slot-1", "slot-2")), [2, 1]),
+            (StatementsWanted(fact_ids=("fact-2",)), [2]),
+            (StatementsWanted(subject_ids=("id-avi",), relations=("WORKS_AT",)), [2]),
+            (StatementsWanted(object_ids=("id-haifa",)), [1]),
+            (StatementsWanted(touching=("id-haifa", "id-intel")), [2, 1]),
+            (StatementsWanted(touching=("id-haifa",), relations=("WORKS_AT",)), []),
+            (StatementsWanted(slots=()), []),
+        ],
+    )
+    async def test_conditions_are_joined(
+        self, store: KnowledgeStore, wanted: StatementsWanted, found: list[int]
+    ) -> None:
+        await put(
+            store,
+            DANA,
+            a_statement(1),
+            a_statement(2, relation="WORKS_AT", object_id="id-intel"),
+            a_statement(3, object_id=None, value="42", source_id="memory-2"),
+        )
+        got = await store.reads(ReadScope(DANA)).statements(wanted)
+        assert [one.statement_id for one in got] == [f"statement-{n}" for n in found]
+
+    async def test_the_latest_are_read_where_there_are_many(self, store: KnowledgeStore) -> None:
+        await put(store, DANA, *(a_statement(n) for n in range(5)))
+        got = await store.reads(ReadScope(DANA)).statements(StatementsWanted(), limit=2)
+        assert [one.fact_id for one in got] == ["fact-4", "fact-3"]
+
+    async def test_a_change_that_fails_leaves_nothing(self, store: KnowledgeStore) -> None:
+        async def work(rows: KnowledgeRows) -> None:
+            await rows.put_entities([an_entity("avi")])
+            raise LookupError
+
+        with pytest.raises(LookupError):
+            await store.change(WriteScope(DANA), work)
+        assert await store.reads(ReadScope(DANA)).of_type(None, 10) == []
+
+    async def test_a_change_reads_what_it_wrote(self, store: KnowledgeStore) -> None:
+        async def work(rows: KnowledgeRows) -> list[str]:
+            await rows.put_statements([a_statement(1), a_statement(2)])
+            await rows.delete_statements(["statement-1"])
+            return [one.statement_id for one in await rows.statements(StatementsWanted())]
+
+        assert await store.change(WriteScope(DANA), work) == ["statement-2"]
+
+    async def test_what_is_deleted_is_gone(self, store: KnowledgeStore) -> None:
+        await put(store, DANA, an_entity("avi"), a_statement(1), a_gift())
+
+        async def work(rows: KnowledgeRows) -> None:
+            await rows.delete_entities(["id-avi"])
+            await rows.delete_statements(["statement-1"])
+            await rows.delete_given("memory-1")
+
+        await store.change(WriteScope(DANA), work)
+        reads = store.reads(ReadScope(DANA))
+        assert await reads.of_type(None, 10) == []
+        assert await reads.statements(StatementsWanted()) == []
+        assert await reads.given("memory-1") is None
+
+    async def test_changes_at_once_lose_nothing(self, store: KnowledgeStore) -> None:
+        await put(store, DANA, an_entity("avi", mentions=0))
+
+        async def count(rows: KnowledgeRows) -> None:
+            (avi,) = await rows.entities(["id-avi"])
+            await asyncio.sleep(0)
+            await rows.put_entities([replace(avi, mentions=avi.mentions + 1)])
+
+        await asyncio.gather(*(store.change(WriteScope(DANA), count) for _ in range(6)))
+        (avi,) = await store.reads(ReadScope(DANA)).entities(["id-avi"])
+        assert avi.mentions == 6

@@ -1,0 +1,48 @@
+"""The typed graph over its store in memory, with the tables as they are shipped."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from rayapp.container.bootstrap import load_texts
+from rayapp.container.understanding import load_reader, load_registry
+from rayapp.understanding.ports import SourceText
+from rayapp.understanding.statements.knowledge import KnowledgeService
+from rayapp.understanding.statements.service import StatementsService
+from tests.support.clock import FakeClock
+from tests.support.models import HashEmbedder
+from tests.support.stores.knowledge import InMemoryKnowledgeStore
+
+NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)
+USER = "dana"
+
+
+@dataclass
+class KnowledgeWorld:
+    """What understands and what is asked, over one store."""
+
+    store: InMemoryKnowledgeStore = field(default_factory=InMemoryKnowledgeStore)
+    clock: FakeClock = field(default_factory=lambda: FakeClock(NOW))
+
+    def __post_init__(self) -> None:
+        reader, expansions = load_reader(), load_texts().expansions
+        ontology = load_registry()
+        self.statements = StatementsService(
+            self.store, reader, ontology, expansions, clock=self.clock
+        )
+        self.knowledge = KnowledgeService(
+            self.store, ontology, reader.tables, expansions, HashEmbedder(), clock=self.clock
+        )
+
+    async def say(
+        self,
+        source_id: str,
+        text: str,
+        *,
+        days: float = 0,
+        user_id: str = USER,
+        perspective: str | None = None,
+    ) -> None:
+        """Understand a text, as said so many days after the first one."""
+        said_at = NOW - timedelta(days=300) + timedelta(days=days)
+        source = SourceText(user_id, source_id, text, said_at, None, None, perspective, ())
+        await self.statements.understand(source)
