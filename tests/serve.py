@@ -10,6 +10,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -33,9 +34,9 @@ curl -s {url}/api/memory/outcomes -H 'Content-Type: application/json' \
 -d '{{"conversation_id": "c1", "positions": [1], "outcome": "worked"}}'"""
 
 
-async def world_of() -> Harness:
+async def world_of(**overrides: Any) -> Harness:
     """As a stack of its own has it, where that needs no server: clock and reranker are real."""
-    world = Harness(load_settings("local", env={}), SystemClock())
+    world = Harness(load_settings("local", env={}, overrides=overrides), SystemClock())
     world.reranker.inner = bootstrap.rerank_service(world.settings, world.metrics)
     return await world.opened()
 

@@ -1,7 +1,7 @@
 // The frame around every page: where to go, who is here, in which language.
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { actFor, actingFor, type Failure, locked } from "./api";
 import { failureFrom } from "./load";
 import { AskPage } from "./pages/ask";
@@ -104,8 +104,13 @@ function Page({ name, id }: { name: string; id: string | undefined }): JSX.Eleme
 }
 
 function Pages({ now }: { now: string }): JSX.Element {
+  const list = useRef<HTMLElement>(null);
+  // On a narrow screen the list is a row that scrolls.
+  useEffect(() => {
+    list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [now]);
   return (
-    <nav aria-label={words.value.pages}>
+    <nav aria-label={words.value.pages} ref={list}>
       {PAGES.map(([path, word]) => (
         <a key={path} href={to([path])} aria-current={path === now ? "page" : undefined}>
           {words.value[word]}

@@ -193,6 +193,36 @@ export function Choice({
   );
 }
 
+/** A file: the words on the button are ours, not those of the browser. */
+export function FileChoice({
+  label,
+  many = false,
+  choose,
+}: {
+  label: string;
+  many?: boolean;
+  choose: (files: File[]) => void;
+}): JSX.Element {
+  const id = useId();
+  return (
+    <span>
+      <input
+        id={id}
+        class="unseen"
+        type="file"
+        multiple={many}
+        onChange={(event) => {
+          choose([...(event.currentTarget.files ?? [])]);
+          event.currentTarget.value = "";
+        }}
+      />
+      <label class="button" htmlFor={id}>
+        {label}
+      </label>
+    </span>
+  );
+}
+
 /** A share of one, with what it stands for. */
 export function Bar({
   name,
@@ -212,7 +242,9 @@ export function Bar({
       <span class="track" aria-hidden="true">
         <span style={{ inlineSize: `${share * 100}%` }} />
       </span>
-      <span class="amount">{shown}</span>
+      <span class="amount">
+        <bdi dir="ltr">{shown}</bdi>
+      </span>
     </div>
   );
 }
@@ -398,7 +430,7 @@ export function Facts({ of }: { of: readonly (readonly [string, ComponentChildre
   return (
     <dl class="facts">
       {of
-        .filter(([, value]) => value !== null && value !== undefined && value !== "")
+        .filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false)
         .map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>

@@ -389,10 +389,10 @@ const TABLE = {
   unhealthy: ["Something is away: see below.", "משהו אינו זמין: פירוט למטה."],
   away: ["away", "לא זמין"],
   well: ["well", "תקין"],
-  jobs: ["Jobs", "עבודות"],
-  noJobs: ["No job was ever started.", "מעולם לא הופעלה עבודה."],
+  jobs: ["Jobs", "משימות"],
+  noJobs: ["No job was ever started.", "מעולם לא הופעלה משימה."],
   progress: ["Progress", "התקדמות"],
-  cancelJob: ["Cancel the job", "לבטל את העבודה"],
+  cancelJob: ["Cancel the job", "לבטל את המשימה"],
   integrity: ["Do the stores agree", "האם המאגרים תואמים"],
   repair: ["Repair", "תיקון"],
   vectors: ["Points", "נקודות"],
@@ -418,6 +418,7 @@ const TIERS: Record<string, readonly [string, string]> = {
   history: ["history", "היסטוריה"],
   patterns: ["patterns", "דפוסים"],
   books: ["documents", "מסמכים"],
+  documents: ["documents", "מסמכים"],
   memory_bank: ["memory bank", "בנק זיכרון"],
   datagov_schema: ["open data", "מידע פתוח"],
   datagov_expansion: ["open data words", "מילון מידע פתוח"],
@@ -449,7 +450,7 @@ const VALUES: Record<string, readonly [string, string]> = {
   learned: ["learned", "נלמד"],
   extended: ["extended", "הוארך"],
   outcome_detected: ["outcome seen", "זוהתה תוצאה"],
-  job: ["job", "עבודה"],
+  job: ["job", "משימה"],
   reset: ["reset", "איפוס"],
   // states
   active: ["active", "פעיל"],
@@ -500,6 +501,27 @@ const VALUES: Record<string, readonly [string, string]> = {
   page: ["Page", "עמוד"],
 };
 
+// Why memory knows, or does not, as the service says it; a test holds both lists together.
+const REASONS: Record<string, string> = {
+  "It was not assessed: the search saw only a part of what there is.":
+    "זה לא נבדק: החיפוש ראה רק חלק ממה שיש.",
+  "A filter, an order or a tier was asked for, so what fits is told.":
+    "התבקשו סינון, סדר או מדרגה, ולכן נאמר מה שמתאים.",
+  "The message asks for what was said or is kept here, so what fits is told.":
+    "ההודעה שואלת על מה שנאמר או נשמר כאן, ולכן נאמר מה שמתאים.",
+  "There are too few memories to tell what is far from all of them.":
+    "יש מעט מדי זיכרונות כדי לדעת מה רחוק מכולם.",
+  "The memories are in another language, in which far says little.":
+    "הזיכרונות בשפה אחרת, ובה מרחק אומר מעט.",
+  "A memory holds what the question names, or solved it before.":
+    "יש זיכרון עם מה שהשאלה מזכירה, או שכבר פתר אותה.",
+  "No memory is near enough to the question, and its words are hardly known.":
+    "אין זיכרון קרוב מספיק לשאלה, והמילים שלה כמעט אינן מוכרות.",
+  "Memories are near to the question.": "יש זיכרונות קרובים לשאלה.",
+  "Memories are neither near to the question nor far from it.":
+    "הזיכרונות אינם קרובים לשאלה ואינם רחוקים ממנה.",
+};
+
 const saved = localStorage.getItem("language");
 const wanted = saved ?? (/^(he|iw)\b/.test(navigator.language) ? "he" : "en");
 export const language = signal<Language>(wanted === "he" ? "he" : "en");
@@ -541,4 +563,12 @@ export const tierName = (name: string): string => at(TIERS[name] ?? [name, name]
 export const valueName = (name: string): string =>
   at(VALUES[name] ?? [name.replaceAll("_", " "), name.replaceAll("_", " ")]);
 
-export const TIER_NAMES = Object.keys(TIERS);
+/** The reason at the end of what the service says of its knowledge. */
+export function reasonName(detail: string): string {
+  const known = Object.keys(REASONS).find((sentence) => detail.endsWith(sentence));
+  if (!known) return detail;
+  return language.value === "he" ? (REASONS[known] ?? known) : known;
+}
+
+// `documents` is another name of `books`.
+export const TIER_NAMES = Object.keys(TIERS).filter((name) => name !== "documents");

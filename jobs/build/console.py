@@ -8,6 +8,7 @@ made of our own API document, so that a page that asks for what the API lacks is
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import json
 import os
@@ -19,7 +20,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jobs.ending import command_parser
-from rayapp.api.app import create_api
 from rayapp.core.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,16 +57,21 @@ def bare(document: Any, *, names: bool = False) -> Any:
 
 
 def install(folder: Path) -> None:
-    """What the lock names, unless it is there. Raises CalledProcessError."""
+    """What the lock names, unless it is there; one process at a time. Raises CalledProcessError."""
     lock, seal = folder / "package-lock.json", folder / "node_modules" / ".from-lock"
-    if seal.is_file() and seal.read_bytes() == lock.read_bytes():
-        return
-    _run([*node_command("npm"), "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
-    seal.write_bytes(lock.read_bytes())
+    with (folder / ".npmrc").open("rb") as alone:
+        fcntl.flock(alone, fcntl.LOCK_EX)
+        if seal.is_file() and seal.read_bytes() == lock.read_bytes():
+            return
+        _run([*node_command("npm"), "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
+        seal.write_bytes(lock.read_bytes())
 
 
 def build(folder: Path, out: Path) -> None:
     """Types from the API document, their check, the files. Raises CalledProcessError."""
+    # Here, since whoever only wants npm needs no API.
+    from rayapp.api.app import create_api
+
     install(folder)
     document = json.dumps(bare(create_api(None).openapi()))
     (folder / "openapi.json").write_text(document, encoding="utf-8")

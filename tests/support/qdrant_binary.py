@@ -1,11 +1,8 @@
 """A real Qdrant server for tests: fetched once, checked, run on loopback, ended by its pid."""
 
 import hashlib
-import importlib.util
 import os
-import shutil
 import subprocess
-import sys
 import tarfile
 import time
 import urllib.error
@@ -13,8 +10,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
 
+from jobs.build.console import node_command
 from rayapp.core.errors import ConfigError, IndexDown
 from tests.support.ports import free_ports
 

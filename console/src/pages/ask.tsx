@@ -24,7 +24,7 @@ import {
   Tier,
   When,
 } from "../ui";
-import { fill, TIER_NAMES, tierName, valueName, words } from "../words";
+import { fill, reasonName, TIER_NAMES, tierName, valueName, words } from "../words";
 
 type Hit = Schemas["HitView"];
 type Answer = Schemas["SearchAnswerView"];
@@ -183,10 +183,7 @@ function Silence({ answer, q }: { answer: Answer; q: string }): JSX.Element {
       <p>{nearest ? words.value.silenceBody : words.value.silenceEmpty}</p>
       {stage && (
         <p class="quiet">
-          {words.value.reasonOf}:{" "}
-          <span dir="ltr" lang="en">
-            {stage.detail}
-          </span>
+          {words.value.reasonOf}: {reasonName(stage.detail)}
         </p>
       )}
     </div>
@@ -237,6 +234,12 @@ function HitCard({
             <span>{fill(words.value.alsoThese, number(hit.collapsed_ids.length))}</span>
           )}
           <Tags of={hit.tags} />
+          {mayWrite.value && (
+            <span class="judge">
+              <Act run={() => judge("worked")}>{words.value.helped}</Act>
+              <Act run={() => judge("failed")}>{words.value.failedIt}</Act>
+            </span>
+          )}
         </div>
         <div class="bars">
           <Bar
@@ -291,12 +294,6 @@ function HitCard({
             shown={number(of.final_score, 3)}
           />
         </div>
-        {mayWrite.value && (
-          <div class="row">
-            <Act run={() => judge("worked")}>{words.value.helped}</Act>
-            <Act run={() => judge("failed")}>{words.value.failedIt}</Act>
-          </div>
-        )}
       </div>
     </li>
   );

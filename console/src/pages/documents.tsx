@@ -1,13 +1,12 @@
 // Documents: drop a file, see it being read, read its passages, delete it.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useId, useRef } from "preact/hooks";
 import { answerOf, api, type Failure, type Schemas, sendForm } from "../api";
 import { bytes, number } from "../format";
 import { failureFrom, useEvery, useLoad } from "../load";
 import { go, place, setQuery, to } from "../router";
 import { mayWrite } from "../session";
-import { ask, Degraded, Empty, Facts, Failed, Head, Note, Said, Shown, tell, When } from "../ui";
+import { ask, Degraded, Empty, Facts, Failed, FileChoice, Head, Note, Said, Shown, tell, When } from "../ui";
 import { fill, language, valueName, words } from "../words";
 import { More } from "./memories";
 
@@ -119,8 +118,6 @@ function Drop({ done }: { done: () => void }): JSX.Element {
   const over = useSignal(false);
   const sending = useSignal("");
   const failure = useSignal<Failure | undefined>(undefined);
-  const input = useRef<HTMLInputElement>(null);
-  const id = useId();
   const send = async (files: readonly File[]): Promise<void> => {
     failure.value = undefined;
     for (const file of files) {
@@ -135,7 +132,6 @@ function Drop({ done }: { done: () => void }): JSX.Element {
       }
     }
     sending.value = "";
-    if (input.current) input.current.value = "";
     done();
   };
   return (
@@ -152,14 +148,8 @@ function Drop({ done }: { done: () => void }): JSX.Element {
         void send([...(event.dataTransfer?.files ?? [])]);
       }}
     >
-      <label htmlFor={id}>{words.value.drop}</label>
-      <input
-        id={id}
-        ref={input}
-        type="file"
-        multiple
-        onChange={(event) => void send([...(event.currentTarget.files ?? [])])}
-      />
+      <p>{words.value.drop}</p>
+      <FileChoice many label={words.value.chooseFile} choose={(files) => void send(files)} />
       {sending.value && (
         <p role="status">
           <Said text={fill(words.value.sending, sending.value)} />
@@ -213,7 +203,7 @@ export function DocumentPage({ id }: { id: string }): JSX.Element {
                 [words.value.state, valueName(shown.status)],
                 [words.value.author, shown.author && <Said text={shown.author} />],
                 [words.value.file, <Said text={shown.file_name} />],
-                [words.value.size, bytes(shown.file_bytes)],
+                [words.value.size, <bdi>{bytes(shown.file_bytes)}</bdi>],
                 [words.value.characters, number(shown.characters)],
                 [words.value.language, shown.language],
                 [words.value.created, <When at={shown.uploadTimestamp} />],

@@ -1,9 +1,9 @@
 // For who runs the service: how it is, what it works on, what needs a hand.
 import type { JSX } from "preact";
 import { answerOf, api, type Schemas } from "../api";
-import { bytes, number, percent } from "../format";
+import { bytes, number } from "../format";
 import { useEvery, useLoad } from "../load";
-import { Act, Empty, Facts, Head, Note, Said, Shown, When } from "../ui";
+import { Act, Facts, Head, Note, Said, Shown, When } from "../ui";
 import { valueName, words } from "../words";
 
 export function Operate(): JSX.Element {
@@ -94,7 +94,9 @@ function Index(): JSX.Element {
               [words.value.vectors, number(index.synced)],
               [
                 words.value.storage,
-                `${bytes(disk.free_bytes)} / ${bytes(disk.total_bytes)} (${percent(1 - disk.used_ratio)})`,
+                <>
+                  <bdi>{bytes(disk.free_bytes)}</bdi> / <bdi>{bytes(disk.total_bytes)}</bdi>
+                </>,
               ],
             ]}
           />
@@ -114,9 +116,9 @@ function Integrity(): JSX.Element {
           <ul class="checks">
             {found.checks.map((one) => (
               <li key={one.name}>
-                <span class={`dot ${one.well ? "good" : "warn"}`} dir="auto" lang="en">
-                  {one.says}
-                </span>
+                <span class={`dot ${one.well ? "good" : "warn"}`} />
+                {one.found !== null && <>{number(one.found)} · </>}
+                <bdi lang="en">{one.says}</bdi>
                 {!one.well && (
                   <div class="quiet">
                     {words.value.repair}: <code dir="ltr">{one.repair}</code>
@@ -197,9 +199,7 @@ function Jobs(): JSX.Element {
               ))}
             </ul>
           ) : (
-            <Empty>
-              <p>{words.value.noJobs}</p>
-            </Empty>
+            <p class="quiet">{words.value.noJobs}</p>
           )
         }
       </Shown>

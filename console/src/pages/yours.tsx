@@ -6,7 +6,7 @@ import { answerOf, api, download, type Failure, save, type Schemas, sendForm } f
 import { bytes, moment, number } from "../format";
 import { failureFrom, useLoad } from "../load";
 import { mayWrite } from "../session";
-import { Act, ask, Choice, Facts, Failed, Field, Head, Note, Said, Shown, When } from "../ui";
+import { Act, ask, Choice, Facts, Failed, FileChoice, Head, Note, Said, Shown, When } from "../ui";
 import { fill, valueName, words } from "../words";
 
 const OURS = "rayapp";
@@ -29,7 +29,9 @@ export function Yours(): JSX.Element {
                     <tr key={name}>
                       <th scope="row">{valueName(name)}</th>
                       <td>{number(size.rows)}</td>
-                      <td>{bytes(size.bytes)}</td>
+                      <td>
+                        <bdi>{bytes(size.bytes)}</bdi>
+                      </td>
                     </tr>
                   ))}
                 </tbody>
@@ -104,18 +106,16 @@ function Import({ done }: { done: () => void }): JSX.Element {
             setSource(value);
           }}
         />
-        <Field label={words.value.file}>
-          {(id) => (
-            <input
-              id={id}
-              type="file"
-              onChange={(event) => {
-                answer.value = undefined;
-                setFile(event.currentTarget.files?.[0]);
-              }}
-            />
-          )}
-        </Field>
+        <div class="field">
+          <span class="quiet">{file ? <Said text={file.name} most={60} /> : words.value.file}</span>
+          <FileChoice
+            label={words.value.chooseFile}
+            choose={([chosen]) => {
+              answer.value = undefined;
+              setFile(chosen);
+            }}
+          />
+        </div>
       </div>
       <div class="row">
         <Act run={() => send(true)} disabled={!file}>
@@ -240,7 +240,7 @@ function Backups(): JSX.Element | null {
       <ul>
         {kept.data.backups.map((one) => (
           <li key={one.name}>
-            <bdi dir="ltr">{one.name}</bdi> · {bytes(one.size_bytes)} · <When at={one.exportedAt} />
+            <bdi dir="ltr">{one.name}</bdi> · <bdi>{bytes(one.size_bytes)}</bdi> · <When at={one.exportedAt} />
           </li>
         ))}
       </ul>
