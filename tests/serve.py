@@ -20,6 +20,7 @@ from rayapp.container import bootstrap
 from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.load import load_settings
 from tests.support.harness import Harness
+from tests.support.stores.told import ToldChanges
 
 HOST = "127.0.0.1"
 # How long the background work rests when there was none, seconds.
@@ -56,6 +57,7 @@ def app_of(world: Harness) -> FastAPI:
             world.indexing.run_once,
             world.maintenance.drain,
             world.container.book_work.run_once,
+            ToldChanges(world).run_once,
         )
         tasks = [asyncio.create_task(again_and_again(work)) for work in works]
         yield

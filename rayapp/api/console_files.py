@@ -1,7 +1,7 @@
-"""The console at `/console`: built pages, served as they lie in `rayapp/api/console` (decision 0099).
+"""The console at `/console`: built pages, served as they lie in `rayapp/api/console`.
 
-Their source is `console/` of the repository. Nothing of a user is in them: they ask the API, as
-every other client does.
+Their source is `console/` of the repository (decision 0099). Nothing of a user is in them: they ask
+the API, as every other client does.
 """
 
 import gzip

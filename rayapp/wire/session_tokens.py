@@ -56,5 +56,5 @@ class ConsoleSessionAnswer(bases.Success):
     user_id: str
     shard: str | None = Field(description="The tenant of the key; null for the default one.")
     scopes: tuple[str, ...]
-    keys: bool = Field(description="The service asks for keys; without them anybody here is let in.")
+    keys: bool = Field(description="The service asks for keys; else anybody here is let in.")
     expires_at: datetime | None = Field(description="Of the session token; null where none is.")

@@ -13,8 +13,5 @@ def chromium() -> str | None:
 
 def missing_browser() -> list[str]:
     """What these tests need and is not here; while there is any, none of them is collected."""
-    found = {
-        "chromium": chromium(),
-        "playwright": importlib.util.find_spec("playwright"),
-    }
+    found = {"chromium": chromium(), "playwright": importlib.util.find_spec("playwright")}
     return [name for name, there in found.items() if not there]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 collect_ignore_glob = ["test_*.py"] if missing_browser() else []
 # Generous: the machine that runs the tests may be busy.
-PATIENCE_MS = 20_000
+PATIENCE_MS = 15_000
 Visit = Callable[..., "Page"]
 
 
@@ -111,9 +111,11 @@ def visit(browser: Browser) -> Iterator[Visit]:
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on(
             "console",
-            lambda said: wrong.append(said.text)
-            if said.type == "error" and "Failed to load resource" not in said.text
-            else None,
+            lambda said: (
+                wrong.append(said.text)
+                if said.type == "error" and "Failed to load resource" not in said.text
+                else None
+            ),
         )
         page.goto(url)
         return page

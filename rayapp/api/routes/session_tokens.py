@@ -104,9 +104,7 @@ async def sign_in(call: CurrentCall) -> Response:
 
 
 @routes.delete(
-    CONSOLE_SESSION,
-    summary="Sign out of the console",
-    response_model=wire.SessionEndedAnswer,
+    CONSOLE_SESSION, summary="Sign out of the console", response_model=wire.SessionEndedAnswer
 )
 async def sign_out(call: CurrentCall) -> Response:
     """Revokes the session token and takes the cookie back."""
