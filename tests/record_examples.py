@@ -22,7 +22,7 @@ FILE = Path(__file__).resolve().parents[1] / "rayapp" / "api" / "examples.json"
 # Folders, disks and what one replica measured.
 OF_A_MACHINE = frozenset({"/api/system/disk-space", "/api/memory/diagnostics"})
 # What keyless services do not give.
-WITH_KEYS = frozenset({"/api/auth/session"})
+WITH_KEYS = frozenset({"/api/auth/session", "/api/auth/console"})
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 AN_ID = "0192f1c8-7a2e-7c1b-9d57-3c2f6f0b8a{:02x}"
 MOST = 2  # of the entries of a list

@@ -10,6 +10,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -19,6 +20,7 @@ from rayapp.container import bootstrap
 from rayapp.core.runtime import SystemClock
 from rayapp.core.settings.load import load_settings
 from tests.support.harness import Harness
+from tests.support.stores.told import ToldChanges
 
 HOST = "127.0.0.1"
 # How long the background work rests when there was none, seconds.
@@ -33,9 +35,9 @@ curl -s {url}/api/memory/outcomes -H 'Content-Type: application/json' \
 -d '{{"conversation_id": "c1", "positions": [1], "outcome": "worked"}}'"""
 
 
-async def world_of() -> Harness:
+async def world_of(**overrides: Any) -> Harness:
     """As a stack of its own has it, where that needs no server: clock and reranker are real."""
-    world = Harness(load_settings("local", env={}), SystemClock())
+    world = Harness(load_settings("local", env={}, overrides=overrides), SystemClock())
     world.reranker.inner = bootstrap.rerank_service(world.settings, world.metrics)
     return await world.opened()
 
@@ -56,6 +58,7 @@ def app_of(world: Harness) -> FastAPI:
             world.maintenance.drain,
             world.container.book_work.run_once,
             world.container.understanding.run_once,
+            ToldChanges(world).run_once,
         )
         tasks = [asyncio.create_task(again_and_again(work)) for work in works]
         yield

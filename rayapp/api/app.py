@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Mount
 from starlette.routing import Route as PlainRoute
 
-from rayapp.api import mcp
+from rayapp.api import console_files, mcp
 from rayapp.api.auth import RULES
 from rayapp.api.errors import error_answer
 from rayapp.api.front import CrossOrigin, probe_routes
@@ -84,7 +84,7 @@ def create_api(
     """
     get = services if callable(services) else lambda: services
     app = FastAPIOffline(redoc_url=None, title="rayapp", redirect_slashes=False)
-    own = [*app.router.routes, *probe_routes(get, starting)]
+    own = [*app.router.routes, *probe_routes(get, starting), *console_files.ROUTES]
     app.router.routes[:] = [*_GUARDED, *map(guarded, own)]
     app.openapi = _describe  # type: ignore[method-assign]  # FastAPI documents this as its hook
     app.add_exception_handler(HTTPException, _http_error)

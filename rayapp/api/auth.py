@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from rayapp.admin.api_keys import KEY_PREFIX, ApiKeyService, usable_user
 from rayapp.admin.ports import ApiKey
+from rayapp.admin.ports import Scope as KeyScope
 from rayapp.admin.session_tokens import SessionToken
 from rayapp.api.services import Services
 from rayapp.core.errors import Forbidden, InvalidInput, RateLimited, Unauthorized
@@ -93,6 +94,10 @@ USER_PART = f"{USER}/part"
 WEBHOOKS = "/api/webhooks"
 WEBHOOK = f"{WEBHOOKS}/{{webhook_id}}"
 SESSION = "/api/auth/session"
+CONSOLE_SESSION = "/api/auth/console"
+# Holds the session token of a browser that is signed in; it counts only beside a header that no
+# page of another origin can send (decision 0099).
+COOKIE, CONSOLE_HEADER = "rayapp_console", b"x-rayapp-console"
 TENANTS = "/api/memory/ops/tenants"
 CONVERSATIONS = "/api/memory/conversations"
 CONVERSATION = f"{CONVERSATIONS}/{{conversation_id}}"
@@ -101,8 +106,9 @@ CONCEPT = "/api/memory/kg/concept/{concept_id}/definition"
 TOOL = "/api/memory/tools/{tool_name}"
 MCP = "/mcp"
 
-# Script and style of the interactive reference, the one thing served as files.
+# Served as files: script and style of the interactive reference, and the console.
 DOCS_FILES = "/static-offline-docs"
+CONSOLE, CONSOLE_FILE = "/console", "/console/{path:path}"
 
 
 class Mark(Flag):
@@ -141,6 +147,8 @@ _ROUTES: Mapping[str, Mapping[str, RouteScope | tuple[RouteScope, Mark]]] = {
     "/docs": {"GET": "public"},
     DOCS_FILES: {"GET": "public"},
     "/docs/oauth2-redirect": {"GET": "public"},
+    CONSOLE: {"GET": "public"},
+    CONSOLE_FILE: {"GET": "public"},
     "/api/memory/store": {"POST": "write"},
     "/api/memory/store/batch": {"POST": "write"},
     RAW_DATA: {"POST": "write"},
@@ -274,6 +282,7 @@ _ROUTES: Mapping[str, Mapping[str, RouteScope | tuple[RouteScope, Mark]]] = {
     f"{WEBHOOK}/deliveries": {"GET": "read"},
     f"{WEBHOOK}/replay": {"POST": "write"},
     SESSION: {"POST": "read", "DELETE": ("read", Mark.MAY_WRITE)},
+    CONSOLE_SESSION: {"GET": "read", "POST": "read", "DELETE": ("read", Mark.MAY_WRITE)},
     TENANTS: {"GET": "admin"},
     f"{TENANTS}/{{org_id}}": {"DELETE": ("admin", Mark.STREAM)},
     f"{BACKUP}/estimate": {"GET": "read"},
@@ -321,7 +330,7 @@ class Identity:
     `owner`: the caller is that user, or stands for all users of the tenant. The outcomes of anybody
     else count only for what their own searches showed. `may_write`: the key covers routes that
     write. `admin`: the caller runs the service: it may see what belongs to no user. `key`: the one
-    that was sent, `token`: the session token that was sent in its place.
+    that was sent, `token`: the session token that was sent in its place, `scopes`: what it covers.
     """
 
     principal: str
@@ -330,6 +339,7 @@ class Identity:
     may_write: bool = True
     admin: bool = False
     notice: str = ""
+    scopes: frozenset[KeyScope] = frozenset({"read", "write", "admin"})
     key: ApiKey | None = None
     token: SessionToken | None = None
 
@@ -376,7 +386,8 @@ class Guard:
         """
         if not self._keys_required:
             return self._local(headers)
-        key, token = await self._authenticate(_bearer(headers), source)
+        shown = _of_cookie(headers) if self._tokens.on else ""
+        key, token = await self._authenticate(shown or _bearer(headers), source)
         scopes = key.scopes if token is None else token.scopes
         if rule.scope not in scopes and "admin" not in scopes:
             word = "key" if token is None else "session token"
@@ -391,6 +402,7 @@ class Guard:
             owner="admin" in key.scopes or key.principal == key.user_id,
             may_write=not scopes.isdisjoint({"write", "admin"}),
             admin="admin" in scopes and key.org_id is None,
+            scopes=scopes,
             key=key if token is None else None,
             token=token,
         )
@@ -478,6 +490,15 @@ def _bearer(headers: Headers) -> str:
     if kind.lower() != "bearer" or not secret:
         raise Unauthorized("This service needs a key; send Authorization: Bearer rk_…")
     return secret.strip()
+
+
+def _of_cookie(headers: Headers) -> str:
+    """The session token of the console, where the caller sends no other; "" else."""
+    if CONSOLE_HEADER not in headers or b"authorization" in headers:
+        return ""
+    pairs = (one.strip().partition("=") for one in _text(headers, b"cookie").split(";"))
+    token = next((value for name, _, value in pairs if name == COOKIE), "")
+    return "" if token.startswith(KEY_PREFIX) else token
 
 
 def _origin_host(origin: bytes) -> str:

@@ -19,6 +19,7 @@ from rayapp.wire.system import AliveAnswer, ReadyAnswer
 WHAT = "Long-term memory for AI assistants, in Hebrew and English."
 # Name of a way, where it leads, and what is there.
 WAYS: Mapping[str, tuple[str, str]] = {
+    "console": ("/console", "The console: see, ask, correct and delete what is remembered."),
     "docs": ("/docs", "The reference: every call, to read and to try."),
     "openapi": ("/openapi.json", "The same for programs that write clients."),
     "ready": ("/readyz", "Whether requests can be served, for load balancers."),

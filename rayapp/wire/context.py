@@ -135,7 +135,7 @@ class PrefetchBody(bases.Lenient):
     aliases: ClassVar = {
         **bases.camel("conversation_id", "message_id", "recent_messages", "has_documents"),
         "includeDataGov": "include_datagov",
-        **bases.camel("token_budget", "include_context"),
+        **bases.camel("token_budget", "include_context", "dry_run"),
     }
     query: str = Field(min_length=1, description="The question, in any language.")
     conversation_id: bases.Name | None = bases.optional(
@@ -163,6 +163,9 @@ class PrefetchBody(bases.Lenient):
     )
     include_context: bases.Flag = Field(False, description="Answer with the text block.")
     tools: ToolNames = Field((), description="Names of the tools offered in this turn.")
+    dry_run: bases.Flag = Field(
+        False, description="Only show it: nothing that the question orders of memory is done."
+    )
 
 
 class ColdStartBody(bases.Lenient):

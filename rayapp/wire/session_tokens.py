@@ -48,3 +48,13 @@ class SessionEndedAnswer(bases.Success):
     """Other replicas refuse it within `auth.cache_s`."""
 
     message: str
+
+
+class ConsoleSessionAnswer(bases.Success):
+    """Who is at the console, and what the pages may offer."""
+
+    user_id: str
+    shard: str | None = Field(description="The tenant of the key; null for the default one.")
+    scopes: tuple[str, ...]
+    keys: bool = Field(description="The service asks for keys; else anybody here is let in.")
+    expires_at: datetime | None = Field(description="Of the session token; null where none is.")

@@ -36,6 +36,7 @@ TOP_LEVEL = {
     "jobs",
     "tests",
     "configs",
+    "console",
     "cluster.yaml",
     "README.md",
     "LICENSE",

@@ -6,7 +6,7 @@ from starlette.routing import Mount
 from starlette.routing import Route as PlainRoute
 
 from rayapp.api.app import ROUTES, create_api, guarded
-from rayapp.api.auth import DOCS_FILES, RULES
+from rayapp.api.auth import CONSOLE, CONSOLE_FILE, DOCS_FILES, RULES
 from rayapp.api.middleware import Guarded
 from rayapp.api.route import Route
 from rayapp.core.errors import ConfigError
@@ -36,7 +36,8 @@ def test_every_route_has_a_scope_and_every_entry_a_route() -> None:
 
 def test_what_is_public_is_only_this() -> None:
     documents = {"/openapi.json", "/docs", "/docs/oauth2-redirect"}
-    assert {path for _, path in PUBLIC} == {"/", "/healthz", "/readyz", *documents, DOCS_FILES}
+    files = {DOCS_FILES, CONSOLE, CONSOLE_FILE}
+    assert {path for _, path in PUBLIC} == {"/", "/healthz", "/readyz", *documents, *files}
 
 
 def test_no_route_is_served_that_has_no_rule() -> None:

@@ -50,11 +50,15 @@ PAYLOAD = {
         "renewed": {},
     },
 }
+OF_PAGES = "for the pages of the console"
 POST_FORM = "the POST form takes all that this one takes"
 
 # Routes that no call of the client makes, and why.
 LEFT_OUT: Mapping[str, str] = {
     "GET /healthz": "for supervisors of processes; a client asks `ready`",
+    "GET /api/auth/console": OF_PAGES,
+    "POST /api/auth/console": OF_PAGES,
+    "DELETE /api/auth/console": OF_PAGES,
     "POST /api/memory/kg": "kept for the first client; it stores nothing",
     "POST /api/memory/prefetch": "`context` in the names of the first client",
     "GET /api/memory/context/insights": POST_FORM,

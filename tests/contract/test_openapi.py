@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from rayapp.api.app import ROUTES, create_api
-from rayapp.api.auth import DOCS_FILES, RULES
+from rayapp.api.auth import CONSOLE, CONSOLE_FILE, DOCS_FILES, RULES
 from rayapp.api.errors import CODES, ERRORS
 from rayapp.api.openapi import examples
 from rayapp.wire.bases import ErrorAnswer
@@ -24,7 +24,10 @@ from tests.support.example_world import (
 from tests.support.harness import Harness
 from tests.support.shapes import check_shape
 
-UNDOCUMENTED = {"/", "/docs", "/docs/oauth2-redirect", "/openapi.json", DOCS_FILES}
+UNDOCUMENTED = {
+    *("/", "/docs", "/docs/oauth2-redirect", "/openapi.json"),
+    *(DOCS_FILES, CONSOLE, CONSOLE_FILE),
+}
 BY_NAME = {f"{one.method} {one.path}": one for one in ROUTES}
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from jobs.build.console import node_command
 from tests.running import RunningService
 from tests.shell import printed
-from tests.support.qdrant_binary import node_command
 
 pytestmark = [pytest.mark.ray, pytest.mark.engine]
 

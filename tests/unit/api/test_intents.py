@@ -209,3 +209,13 @@ async def test_a_chat_does_the_order_and_names_what_it_is_no_advice_of() -> None
         assert 'Kept the goal in memory: "sleep more".' in chat.prompt
         stats = await chat.world.services.bank.stats(ReadScope("admin"))
         assert stats.active == 1
+
+
+async def test_a_dry_run_does_nothing_that_the_question_orders() -> None:
+    world = Harness.ready(settings_with())
+    async with client_of(world.services) as http:
+        ask = {"query": "remember that the spare key is with Ruth", "include_context": True}
+        await http.post("/api/memory/context", json={**ask, "dry_run": True})
+        assert (await http.get("/api/memory/items")).json()["items"] == []
+        await http.post("/api/memory/context", json=ask)
+        assert (await http.get("/api/memory/items")).json()["items"] != []

@@ -22,6 +22,7 @@ DESTROYING = {key for key, rule in RULES.items() if Mark.DESTROYS in rule.marks}
 # DELETE routes after which nothing is lost, and one that looks at each of its users itself.
 KEEPS = {
     ("DELETE", "/api/auth/session"),
+    ("DELETE", "/api/auth/console"),
     ("DELETE", "/api/memory/ops/tenants/{org_id}"),
     ("DELETE", "/api/memory/ghost"),
     ("DELETE", "/api/model/context/{model_name}"),

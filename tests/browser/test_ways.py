@@ -1,0 +1,216 @@
+"""Whole ways through the console, as a person goes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.ports import Scope
+from tests.browser.conftest import Served, Visit, serving
+from tests.support.harness import unsuspended
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.engine, pytest.mark.takes(25)]
+
+MARKUP = "<script>pwned = 1</script><img src=x onerror='pwned = 1'>{{7*7}}"
+TURNED = "safe \u202eevil\u202c end"
+
+
+def test_from_stored_to_erased(served: Served, visit: Visit, tmp_path: Path) -> None:
+    page = visit(f"{served.url}/console/live", user="way")
+    page.get_by_text("Connected", exact=True).wait_for()
+    with served.http("way") as http:
+        body = {"text": "Noa's flat is in Jaffa", "tier": "history"}
+        http.post("/api/memory/store", json=body).raise_for_status()
+    page.locator(".feed").get_by_text("Noa's flat is in Jaffa").first.wait_for()
+
+    page.get_by_role("link", name="Ask", exact=True).click()
+    page.get_by_label("Question").fill("Where is Noa's flat?")
+    page.get_by_label("Question").press("Enter")
+    hit = page.locator(".hits > li").first
+    hit.get_by_text("Noa's flat is in Jaffa").wait_for()
+    assert hit.locator(".bar").count() >= 8
+    hit.get_by_role("button", name="It helped").click()
+    page.get_by_text("Judged.").wait_for()
+
+    hit.get_by_role("link").first.click()
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Text").fill("Noa's flat is in Haifa")
+    page.get_by_label("Why").fill("She moved")
+    page.get_by_role("button", name="Save").click()
+    page.locator("ins").get_by_text("Haifa").wait_for()
+    with served.http("way") as http:
+        found = http.post("/api/memory/search", json={"query": "Where is Noa's flat?"}).json()
+    assert found["results"][0]["content"] == "Noa's flat is in Haifa"
+    assert found["results"][0]["uses"] == 1
+
+    page.get_by_role("link", name="Your data").click()
+    page.get_by_role("button", name="Erase everything").click()
+    sure = page.get_by_role("dialog").get_by_role("button", name="Erase everything")
+    assert sure.is_disabled()
+    page.get_by_label("Type DELETE to confirm").fill("DELETE")
+    sure.click()
+    page.get_by_text("Everything is gone.").wait_for()
+    with page.expect_download() as kept:
+        page.get_by_role("button", name="Save the certificate").click()
+    kept.value.save_as(tmp_path / "certificate.json")
+    certificate = json.loads((tmp_path / "certificate.json").read_text(encoding="utf-8"))
+    assert (set(certificate["left"].values()), certificate["part"]) == ({0}, "user")
+    page.get_by_role("link", name="Memories", exact=True).click()
+    page.get_by_text("Nothing is remembered yet.").wait_for()
+
+
+def test_several_at_once_and_back(served: Served, visit: Visit) -> None:
+    with served.http("several") as http:
+        for text in ("The first of May", "The second of May", "The third of May"):
+            http.post("/api/memory/store", json={"text": text, "tier": "history"})
+    page = visit(f"{served.url}/console/memories", user="several")
+    page.get_by_label("Select all shown").check()
+    page.get_by_role("button", name="Archive").click()
+    page.get_by_label("Reason").fill("a calendar has them")
+    page.get_by_role("dialog").get_by_role("button", name="Archive").click()
+    page.get_by_text("Nothing is remembered yet.").wait_for()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Memories: 3").wait_for()
+
+
+def test_silence_is_shown_with_its_reason(served: Served, visit: Visit) -> None:
+    with served.http("silent") as http:
+        for text in FAR:
+            body = {"text": text, "tier": "history"}
+            http.post("/api/memory/store", json=body).raise_for_status()
+    address = f"{served.url}/console/ask?q=Who+won+the+chess+olympiad+in+Baku%3F"
+    page = visit(address, user="silent", lang="he")
+    page.get_by_text("הזיכרון שותק").wait_for()
+    page.get_by_text("למה: אין זיכרון קרוב מספיק לשאלה").wait_for()
+
+
+FAR = (
+    *("הרכב של דנה במוסך בירושלים", "Dana is allergic to peanuts", "הפגישה עם יואב נדחתה למרץ"),
+    *("When the printer jams, open the rear tray", "סבתא רחל גרה בתל אביב", "The shed is blue"),
+    *("The invoice is paid on Mondays", "הכלב אוכל פעמיים ביום", "The spare key is with Ruth"),
+    *("עץ הלימון צריך דישון", "Yoav's office is on the fourth floor", "הסיסמה לרשת על המקרר"),
+)
+
+
+def test_hostile_texts_show_as_text(served: Served, visit: Visit) -> None:
+    long = "ארוך מאוד very long " * 5_000
+    with served.http("hostile") as http:
+        ids = []
+        for text in (MARKUP, TURNED, long[:9_000]):
+            body = {"text": text, "tier": "history", "tags": ["<b>x</b>"]}
+            answer = http.post("/api/memory/store", json=body)
+            ids.append(answer.raise_for_status().json()["memory_id"])
+        file = {"file": (f"{MARKUP}.md".replace("/", ""), f"# {MARKUP}\n\n{long}")}
+        http.post("/api/memory/books", files=file).raise_for_status()
+        said = [{"role": "user", "content": MARKUP}, {"role": "assistant", "content": TURNED}]
+        turn = {"conversationId": MARKUP, "messageId": "m1", "messages": said}
+        http.post("/api/hooks/exchange", json=turn).raise_for_status()
+    page = visit(f"{served.url}/console/memories", user="hostile", width=360)
+    page.get_by_text(MARKUP).first.wait_for()
+    for path in ("memories", f"memories/{ids[0]}", f"memories/{ids[2]}", "documents"):
+        _as_text(page, f"{served.url}/console/{path}")
+    page.goto(f"{served.url}/console/conversations")
+    page.locator(".list a.text").first.click()
+    page.get_by_text(MARKUP).first.wait_for()
+    page.goto(f"{served.url}/console/memories/{ids[1]}")
+    assert "\u202e" not in page.inner_text("main")
+    page.get_by_text("U+202E").first.wait_for()
+
+
+def _as_text(page: Page, url: str) -> None:
+    page.goto(url)
+    page.locator("main bdi").first.wait_for()
+    assert page.evaluate("typeof pwned") == "undefined"
+    assert page.locator("main script, main img, main b").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_service_that_goes_away_and_comes_back(served: Served, visit: Visit) -> None:
+    page = visit(f"{served.url}/console/memories", user="away")
+    page.get_by_text("Nothing is remembered yet.").wait_for()
+    page.context.set_offline(True)
+    page.get_by_label("Words").fill("anything")
+    page.get_by_label("Words").press("Enter")
+    page.get_by_text("The service does not answer.").wait_for()
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_text("No memory fits these conditions.").wait_for()
+
+
+def test_a_file_is_dropped_read_and_deleted(served: Served, visit: Visit) -> None:
+    page = visit(f"{served.url}/console/documents", user="reader")
+    content = "# Bread\n\nThe dough rests for two hours.\n"
+    page.locator("input[type=file]").set_input_files(
+        {"name": "bread.md", "mimeType": "text/markdown", "buffer": content.encode()}
+    )
+    page.get_by_text("completed").wait_for()
+    page.get_by_role("link", name="Bread").click()
+    page.get_by_text("The dough rests for two hours.").wait_for()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.get_by_text("No documents yet.").wait_for()
+
+
+def test_export_and_import(served: Served, visit: Visit, tmp_path: Path) -> None:
+    with served.http("mover") as http:
+        body = {"text": "The bicycle is blue", "tier": "history"}
+        http.post("/api/memory/store", json=body).raise_for_status()
+    page = visit(f"{served.url}/console/yours", user="mover")
+    with page.expect_download() as kept:
+        page.get_by_role("button", name="Export everything").click()
+    kept.value.save_as(tmp_path / "memory.zip")
+    other = visit(f"{served.url}/console/yours", user="moved")
+    other.locator("input[type=file]").set_input_files(tmp_path / "memory.zip")
+    other.get_by_role("button", name="Try without writing").click()
+    other.get_by_text("Nothing was written yet.").wait_for()
+    with served.http("moved") as http:
+        assert http.get("/api/memory/items").json()["items"] == []
+        other.get_by_role("button", name="Import now").click()
+        other.get_by_text("Imported:").wait_for()
+        found = http.get("/api/memory/items").json()["items"]
+    assert [one["text"] for one in found] == ["The bicycle is blue"]
+
+
+def key_of(service: Served, *scopes: Scope) -> str:
+    keys = ApiKeyService(service.world.services.api_keys, clock=service.world.clock, cache_s=0)
+    made = keys.create("console", scopes=scopes, user_id="dana", org_id=None)
+    return unsuspended(made)[0]
+
+
+def test_signing_in_and_out(visit: Visit) -> None:
+    auth = {"mode": "keys", "sessions": True, "session_secret": "s" * 40}
+    with serving(auth=auth) as locked:
+        page = visit(f"{locked.url}/console/memories", user="", lang="en")
+        page.get_by_label("Key").fill("rk_wrong")
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("alert").wait_for()
+        page.get_by_label("Key").fill(key_of(locked, "read"))
+        page.get_by_label("Stay signed in here").check()
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_text("Read only").wait_for()
+        assert page.get_by_role("button", name="Remember something").count() == 0
+        page.reload()
+        page.get_by_text("Read only").wait_for()
+        (cookie,) = page.context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        assert page.evaluate("document.cookie") == ""
+        # The cookie of somebody who is signed in is worth nothing to a form of another page.
+        sent = {"Cookie": f"{cookie['name']}={cookie['value']}"}
+        assert httpx.get(f"{locked.url}/api/memory/items", headers=sent).status_code == 401
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_label("Key").wait_for()
+        sent["X-Rayapp-Console"] = "1"
+        assert httpx.get(f"{locked.url}/api/memory/items", headers=sent).status_code == 401
+        page.get_by_label("Key").fill(key_of(locked, "read", "write"))
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="Remember something").wait_for()
+        page.reload()
+        page.get_by_label("Key").wait_for()
