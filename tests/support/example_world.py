@@ -85,10 +85,6 @@ async def example_world() -> Harness:
     await world.items.insert(
         an_item(user_id="admin", memory_id="mem-hidden", text="Dana lived in Akko")
     )
-    said_at = world.clock.now()
-    known = SourceText("admin", "mem-1", "Dana lives in Haifa.", said_at, None, None, None, ())
-    for one in world.container.understanders:
-        await one.understand(known)
     await world.services.user_data.hide(WriteScope("admin"), "mem-hidden", "user_action")
     await world.services.personality.save(
         WriteScope("admin"), A_TEMPLATE, name="mine", description=None, activate=False
@@ -112,6 +108,10 @@ async def example_world() -> Harness:
         await world.indexed()
         await world.settle()
         await world.container.understanding.run_once()
+    said_at = world.clock.now()
+    known = SourceText("admin", "mem-1", "Dana lives in Haifa.", said_at, None, None, None, ())
+    for one in world.container.understanders:
+        await one.understand(known)
     await add_books(world)
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     await keys.create("shop", user_id=None, scopes=["admin"], org_id="acme")
