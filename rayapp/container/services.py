@@ -160,18 +160,15 @@ def tool_table() -> dict[str, ToolRow]:
     return load_tools(CONFIG_DIR / "tools.yaml")
 
 
-NO_PLACE = (
-    "The index has no place for the encoder's vectors, so searches do without it: run `rayapp job "
-    "reindex` and restart, or set embedding.encoder.enabled to false."
-)
-
-
 class Container:
     """What requests and the background work of one process are made of.
 
     Args:
         reranker: None: that of the settings, in this process.
         encoder: None: it is off.
+
+    Attributes:
+        notices: sentences for the operator, which diagnostics show.
     """
 
     def __init__(
@@ -202,22 +199,8 @@ class Container:
         self.watch = IndexMonitor(breaker("qdrant", self.settings))
         self.tiers_default = CORE_TIERS
         self.notices: list[str] = []
-        self._opened = embedder
         self._launcher = launcher
         self._reranker = reranker
-
-    def without_encoder(self) -> "Container":
-        """The same for an index that has no place for the encoder's vectors, and a notice of it."""
-        made = Container(
-            self.runtime,
-            self.stores,
-            index=self.index,
-            embedder=self._opened,
-            launcher=self._launcher,
-            reranker=self._reranker,
-        )
-        made.notices.append(NO_PLACE)
-        return made
 
     def services(self) -> Services:
         """What the HTTP layer asks for, built now, so that no request pays for it."""
