@@ -28,6 +28,7 @@ from jobs.suites.runner import (
 )
 from jobs.suites.suite import Corpus, Document, Question, Suite, read_json, rows_of
 from rayapp.client import HitView, SearchReply
+from rayapp.client.progress import wait_indexed
 
 NAME = "documents"
 BOOK_CHARS, PAGE_CHARS, WINDOW_CHARS = 80_000, 2_000, 1_000
@@ -218,6 +219,7 @@ class DocumentsSuite(ServiceSuite[DocumentSet]):
                 by_id[done.id] = book
                 run.stored += 1
                 bar.advance()
+        await wait_indexed(self.client, self.progress, f"{NAME}: index", encoded=True)
         return by_id
 
 

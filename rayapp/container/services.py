@@ -138,12 +138,52 @@ NO_PLACE = (
 )
 
 
+@lru_cache
+def calibration_of(model: str) -> Calibration | None:
+    """The shipped one of an embedder; read once per process."""
+    return load_calibration(CONFIG_DIR / "calibration", model)
+
+
+@lru_cache
+def knowledge_rule_of(model: str, encoder: str) -> KnowledgeRule | None:
+    """The same."""
+    return load_knowledge(CONFIG_DIR / "knowledge", model, encoder)
+
+
+@lru_cache(maxsize=1)
+def heads_of(encoder: str, model: str) -> SentenceHeads | None:
+    """The heads; None where they were learned over another encoder, or beside another embedder."""
+    heads = load_heads()
+    return heads if (heads.encoder, heads.static_model) == (encoder, model) else None
+
+
+@lru_cache(maxsize=1)
+def presets() -> dict[str, Template]:
+    """The shipped personalities; read once per process."""
+    return load_presets(CONFIG_DIR / "personality")
+
+
+@lru_cache(maxsize=1)
+def model_windows() -> tuple[ModelWindow, ...]:
+    """The shipped table; read once per process."""
+    return load_windows(CONFIG_DIR / "model_windows.yaml")
+
+
+@lru_cache(maxsize=1)
+def tool_table() -> dict[str, ToolRow]:
+    """The shipped table; read once per process."""
+    return load_tools(CONFIG_DIR / "tools.yaml")
+
+
 class Container:
     """What requests and the background work of one process are made of.
 
     Args:
         reranker: None: that of the settings, in this process.
         encoder: None: it is off.
+
+    Attributes:
+        notices: sentences for the operator, which diagnostics show.
     """
 
     def __init__(
@@ -174,22 +214,8 @@ class Container:
         self.watch = IndexMonitor(breaker("qdrant", self.settings))
         self.tiers_default = CORE_TIERS
         self.notices: list[str] = []
-        self._opened = embedder
         self._launcher = launcher
         self._reranker = reranker
-
-    def without_encoder(self) -> "Container":
-        """The same for an index that has no place for the encoder's vectors, and a notice of it."""
-        made = Container(
-            self.runtime,
-            self.stores,
-            index=self.index,
-            embedder=self._opened,
-            launcher=self._launcher,
-            reranker=self._reranker,
-        )
-        made.notices.append(NO_PLACE)
-        return made
 
     def services(self) -> Services:
         """What the HTTP layer asks for, built now, so that no request pays for it."""

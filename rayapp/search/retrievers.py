@@ -148,7 +148,7 @@ class Retrievers:
             # The store had more to say.
             found = await self._from_view(request, view, vectors)
         unencoded = found.candidates.unencoded
-        if unencoded.count > MOST_UNENCODED and unencoded.share > MOST_UNENCODED_SHARE:
+        if unencoded.lacking > MOST_UNENCODED and unencoded.share > MOST_UNENCODED_SHARE:
             trace.degrade("encoder_backlog", "encoder")
         return found
 

@@ -73,7 +73,7 @@ class Service:
                 for _ in range(CALLS):
                     group.create_task(store.work())
         acknowledged = time.perf_counter() - begin
-        await wait_indexed(self.client, self.progress, f"ours: index {part.name}")
+        await wait_indexed(self.client, self.progress, f"ours: index {part.name}", encoded=True)
         seconds = time.perf_counter() - begin
         run.stored = Stored(part.documents, part.documents, seconds, acknowledged)
 

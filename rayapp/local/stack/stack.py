@@ -72,7 +72,7 @@ START_TIMEOUT_S = 420.0
 STOP_TIMEOUT_S = 90.0
 LEFTOVER_WAIT_S = 20.0
 # Proportional set size of a whole stack with the dashboard, measured: 1.4 GB.
-MIN_MEMORY_MB = 1_500
+MIN_MEMORY_MB = 1_600
 
 # What `ready` of each server asks for, in `plan.py`.
 AWAITED = {

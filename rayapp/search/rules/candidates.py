@@ -90,12 +90,12 @@ class Reach(NamedTuple):
 class Unencoded(NamedTuple):
     """How many of `total` embedded memories the encoder has not read yet."""
 
-    count: int
+    lacking: int
     total: int
 
     @property
     def share(self) -> float:
-        return self.count / self.total if self.total else 0.0
+        return self.lacking / self.total if self.total else 0.0
 
 
 NONE_UNENCODED = Unencoded(0, 0)

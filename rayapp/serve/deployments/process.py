@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from ray.serve.handle import DeploymentHandle
@@ -84,6 +85,10 @@ log = logging.getLogger("rayapp.process")
 # them in a cycle: at 700, the default, it looked ten times per search for nothing, and the full
 # looks stopped a search for 30 ms (our benchmark, decision 0032).
 YOUNGEST, MIDDLE, OLDEST = 50_000, 20, 20
+NO_PLACE = (
+    "The index has no place for the encoder's vectors, so searches do without it: run `rayapp job "
+    "reindex` and restart, or set embedding.encoder.enabled to false."
+)
 EMPTY_BACKLOG = IndexBacklog(pending=0, synced=0, failed=0, oldest_pending_s=0.0)
 
 
@@ -140,22 +145,24 @@ class Process:
         stores, index = self._clients
         await stores.items.ensure_schema()
         problems = self.startup.problems
-        container = Container(
+        make = partial(
+            Container,
             bootstrap.runtime_of(self.settings, self.metrics, problems=problems),
             stores,
             index=index,
             embedder=await opened(self._embedder),
             launcher=RayJobLauncher(self.settings),
             reranker=self._reranker,
-            encoder=None if self._encoder is None else await opened(self._encoder),
         )
+        if self._encoder is None:
+            return await self._with_index(make())
         try:
-            return await self._with_index(container)
+            return await self._with_index(make(encoder=await opened(self._encoder)))
         except SchemaMismatch:
-            if container.encoder is None:
-                raise
             # A Qdrant server cannot make room in a collection that it has (decision 0096).
-            return await self._with_index(container.without_encoder())
+            container = make()
+            container.notices.append(NO_PLACE)
+            return await self._with_index(container)
 
     async def _with_index(self, container: Container) -> Container:
         """Itself, its index open or being opened. SchemaMismatch."""

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from rayapp.bulk.ports import Lease
-from rayapp.container.services import NO_PLACE
 from rayapp.core.errors import EmbedderDown
 from rayapp.index.encoding import AT_ONCE, REST_S, WALK_LEASE, WALK_LEASE_S
 from rayapp.index.records import WHOLE
@@ -42,15 +41,6 @@ async def test_off_nothing_of_it_is_there() -> None:
     await service.drain()
     (point,) = await service.index.retrieve([point_id_of("dana", await only(service))], WHOLE)
     assert point.encoder is None
-
-
-async def test_an_index_without_its_place_serves_without_it_and_says_so(service: Harness) -> None:
-    bare = service.container.without_encoder()
-    assert bare.schema == service.schema.first
-    assert bare.encoding is None
-    body = await bare.health.diagnostics()
-    assert NO_PLACE in body["recommendations"]
-    assert body["index"]["unencoded"] == 0
 
 
 async def test_diagnostics_count_what_waits_for_it(service: Harness) -> None:
