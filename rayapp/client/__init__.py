@@ -14,6 +14,8 @@ from rayapp.wire.learning import OutcomeAnswerView, PromoteAnswer, ResponseAnswe
 from rayapp.wire.memories import BatchResult, MemoryView, StoreAnswer
 from rayapp.wire.memories import StoreItem as Memory
 from rayapp.wire.ops import ConsistencyResult
+from rayapp.wire.raw_data import RawDataAnswer
+from rayapp.wire.raw_data import RawDataItem as RawData
 from rayapp.wire.search import HitView, RecentView
 from rayapp.wire.system import ReadyAnswer
 from rayapp.wire.tools import ToolAnswerView, ToolsAnswer
@@ -40,6 +42,8 @@ __all__ = [
     "OutcomeAnswerView",
     "PathAnswer",
     "PromoteAnswer",
+    "RawData",
+    "RawDataAnswer",
     "ReadyAnswer",
     "RecentView",
     "ResponseAnswerView",

@@ -14,7 +14,7 @@ from rayapp.admin.api_keys import ApiKeyService
 from rayapp.api.app import create_api
 from rayapp.api.auth import RULES
 from rayapp.bulk.model import JobState
-from rayapp.client import Memory, MemoryClient, RetryPolicy
+from rayapp.client import Memory, MemoryClient, RawData, RetryPolicy
 from rayapp.client.calls import call
 from rayapp.client.http import AllCalls
 from rayapp.client.ops import OpsCalls
@@ -84,6 +84,10 @@ LEFT_OUT: Mapping[str, str] = {
 CALLS: Mapping[str, Mapping[str, Any]] = {
     "store": {"memory": Memory(text="Dana moved to Acre")},
     "store_batch": {"memories": [Memory(text="one"), Memory(text="שתיים")]},
+    "add_raw_data": {"text": RawData(text="Dana is proud of her son")},
+    "add_raw_data_batch": {"texts": [RawData(text="one"), RawData(text="שתיים")]},
+    "raw_data": ONE,
+    "reprocess_raw_data": {**ONE, "force": True},
     "items": {"limit": 5, "tiers": "memory_bank"},
     "item": ONE,
     "edit": {**ONE, "text": "Dana lives in Acre", "tags": ["home"]},

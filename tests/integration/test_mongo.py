@@ -70,6 +70,7 @@ UNIQUE = {
     "sessions": {"user_conversation"},
     "personality": {"user"},
     "exchanges": {"user_exchange"},
+    "understandings": {"user_source"},
     "turns": {"user_turn_message"},
     "model_windows": {"user_model"},
     "imports": {"user_archive"},

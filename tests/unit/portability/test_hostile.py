@@ -20,7 +20,7 @@ from rayapp.memory.scope import WriteScope
 from rayapp.portability.archive import open_zip
 from rayapp.portability.ports import ImportRequest
 from rayapp.portability.rules.archive import FORMAT, MANIFEST, SUFFIX, BadArchive, of_line, to_line
-from rayapp.portability.rules.collections import OUTCOMES
+from rayapp.portability.rules.collections import BY_NAME, OUTCOMES
 from rayapp.portability.rules.kinds import Merge
 from rayapp.storage.mongo import convert
 from rayapp.storage.mongo.rows import to_row
@@ -36,7 +36,8 @@ Rows = dict[str, list[Any]]
 
 def a_row(**changes: Any) -> dict[str, Any]:
     doc = convert.to_document(an_item(user_id=USER, memory_id="m-1"))
-    row = {name: doc[name] for name in doc if name not in ("user_id", "index")}
+    left_out = {"user_id", *BY_NAME[ITEMS].renewed}
+    row = {name: doc[name] for name in doc if name not in left_out}
     return row | changes
 
 
