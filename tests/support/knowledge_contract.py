@@ -136,15 +136,16 @@ class KnowledgeStoreContract:
     @pytest.mark.parametrize(
         ("wanted", "found"),
         [
-            (StatementsWanted(), [3, 2, 1]),
+            (StatementsWanted(), [4, 3, 2, 1]),
             (StatementsWanted(source_ids=("memory-2",)), [3]),
             (StatementsWanted(slots=("slot-1", "slot-2")), [2, 1]),
             (StatementsWanted(fact_ids=("fact-2",)), [2]),
             (StatementsWanted(subject_ids=("id-avi",), relations=("WORKS_AT",)), [2]),
-            (StatementsWanted(object_ids=("id-haifa",)), [1]),
-            (StatementsWanted(touching=("id-haifa", "id-intel")), [2, 1]),
+            (StatementsWanted(object_ids=("id-haifa",)), [4, 1]),
+            (StatementsWanted(touching=("id-haifa", "id-intel")), [4, 2, 1]),
             (StatementsWanted(touching=("id-haifa",), relations=("WORKS_AT",)), []),
             (StatementsWanted(slots=()), []),
+            (StatementsWanted(spans=(Span.ENDS,)), [4]),
         ],
     )
     async def test_conditions_are_joined(
@@ -156,6 +157,7 @@ class KnowledgeStoreContract:
             a_statement(1),
             a_statement(2, relation="WORKS_AT", object_id="id-intel"),
             a_statement(3, object_id=None, value="42", source_id="memory-2"),
+            a_statement(4, subject_id="id-eli", source_id="memory-3", span=Span.ENDS),
         )
         got = await store.reads(ReadScope(DANA)).statements(wanted)
         assert [one.statement_id for one in got] == [f"statement-{n}" for n in found]
