@@ -13,6 +13,9 @@ from jobs.suites import (
     datagov_report,
     datagov_set,
     documents,
+    facts,
+    facts_report,
+    facts_set,
     heq,
     locomo,
     mixed,
@@ -225,5 +228,12 @@ KINDS: Mapping[str, SuiteKind[Any]] = {
         told=silence_report,
         answered=lambda run: [],
         ours=(EVERYDAY,),
+    ),
+    facts.NAME: SuiteKind(
+        files={},
+        load=own(facts.load_facts, facts.FactsSuite),
+        told=facts_report,
+        answered=lambda run: [],
+        ours=(facts_set.WORDS,),
     ),
 }

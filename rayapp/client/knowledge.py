@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given, listed
 from rayapp.client.core import Core
+from rayapp.understanding.statements.requests import Direction
 from rayapp.wire import knowledge
 
 KNOWLEDGE = "/api/knowledge"
@@ -43,7 +44,7 @@ class KnowledgeCalls(Core):
         self,
         node_id: str,
         *,
-        direction: knowledge.Direction = "both",
+        direction: Direction = "both",
         as_of: datetime | None = None,
         limit: int | None = None,
         **who: Unpack[Reader],

@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.table import Table
 
 from jobs.suites.bm25 import PlainBm25
+from jobs.suites.facts import plain, says_what_is_right, search_says
 from jobs.suites.facts_set import KINDS, FactQuestion, History, histories
 from jobs.suites.suite import Document
 from rayapp.core.scope import ReadScope
-from rayapp.text.normalize import normalize
 from rayapp.understanding.ports import SourceText
 from rayapp.understanding.statements.ports import StatementsWanted
-from rayapp.understanding.statements.requests import Knowing, KnowledgeAnswer
+from rayapp.understanding.statements.requests import KnowledgeAnswer
 from tests.support.knowledge_world import KnowledgeWorld
 
 
@@ -38,30 +38,16 @@ class Outcome(NamedTuple):
 
 def is_right(question: FactQuestion, answer: KnowledgeAnswer) -> bool:
     """Whether exactly what is right was said."""
-    names = {
-        _plain(one.target.name if one.target else str(one.relationship.value))
-        for one in answer.found
-    }
-    return answer.knowing is question.knowing and names == {_plain(one) for one in question.names}
-
-
-def _plain(name: str) -> str:
-    return normalize(name).casefold()
+    names = (one.target.name if one.target else str(one.relationship.value) for one in answer.found)
+    return says_what_is_right(question, answer.knowing.value, frozenset(map(plain, names)))
 
 
 def searched_right(history: History, question: FactQuestion) -> bool:
-    """Whether the first hit of plain search says what is right, and nothing where nothing is."""
-    left = [
-        Document(doc_id=one.memory_id, text=one.text)
-        for one in history.told
-        if one.memory_id not in history.deleted
-    ]
-    ranked = PlainBm25(left).rank(question.text, max(len(question.names), 1))
-    texts = {one.doc_id: one.text for one in left}
-    if question.knowing is not Knowing.KNOWN:
-        return not ranked
-    said = " ".join(texts[one] for one in ranked)
-    return all(name in said for name in question.names)
+    """Whether plain search over what is left says it."""
+    left = {one.memory_id: one.text for one in history.told if one.memory_id not in history.deleted}
+    documents = [Document(doc_id=doc_id, text=text) for doc_id, text in left.items()]
+    ranked = PlainBm25(documents).rank(question.text, max(len(question.names), 1))
+    return search_says(question, [left[one] for one in ranked])
 
 
 async def tell(world: KnowledgeWorld, history: History) -> None:

@@ -716,14 +716,32 @@ class ArchiveContract:
         found = await archive.left_of(world.reads, Part.CONVERSATION, "c-1")
         some = {"memory_items", "turns", "exchanges", "sessions", "receipts", "memory_outcomes"}
         assert {name for name, rows in found.items() if rows} == some
-        memory = {"memory_items": 1, "memory_versions": 1}
+        given = {"kg_given": 0, "kg_statements": 0}
+        memory = {"memory_items": 1, "memory_versions": 1, **given}
         assert await archive.left_of(world.reads, Part.MEMORY, "m-2") == memory
         async with world.http() as http:
             await ask(http, "DELETE", "/api/memory/items/m-2")
         assert await archive.left_of(world.reads, Part.MEMORY, "m-2") == {
             "memory_items": 1,
             "memory_versions": 0,
+            **given,
         }
         await world.work()
         for part in Part:
             assert not any((await archive.left_of(world.reads, part, "m-2")).values())
+
+    async def test_what_a_memory_gave_to_the_graph_is_counted_until_it_is_taken_back(
+        self, world: ArchiveWorld
+    ) -> None:
+        await fill(world)
+        archive = world.stores.archive
+        before = await archive.left_of(world.reads, Part.MEMORY, "m-1")
+        assert (before["kg_given"], before["kg_statements"]) == (1, 1)
+        async with world.http() as http:
+            await ask(http, "DELETE", "/api/memory/items/m-1")
+        await world.work()
+        for one in world.container.understanders:
+            await one.take_back(world.writes.user_id, "m-1")
+        assert not any((await archive.left_of(world.reads, Part.MEMORY, "m-1")).values())
+        left = await archive.left(world.reads)
+        assert (left["kg_given"], left["kg_entities"], left["kg_statements"]) == (0, 0, 0)

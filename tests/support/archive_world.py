@@ -22,6 +22,7 @@ from rayapp.inference.ports import opened
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.portability.ports import ExportRequest, RowsWanted
 from rayapp.portability.rules.collections import BY_NAME, ITEMS
+from rayapp.understanding.ports import SourceText
 from tests.support.harness import AT_ONCE, ModelEmbedder
 from tests.support.jobs import FakeLauncher
 from tests.support.stores.index import InMemoryIndex
@@ -166,3 +167,7 @@ async def fill(world: ArchiveWorld, word: str = "Haifa") -> None:
         files = {"file": ("guide.md", f"# Guide to {word}\n\nThe port opens at eight.".encode())}
         assert (await http.post(f"{memory}/books", files=files)).is_success
         await world.work()
+        said = (f"Dana lives in {word}.", world.container.runtime.clock.now())
+        source = SourceText(world.writes.user_id, "m-1", *said, None, None, None, ())
+        for one in world.container.understanders:
+            await one.understand(source)

@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rayapp.container.understanding import load_reader, load_registry
 from rayapp.core.scope import ReadScope, WriteScope
+from rayapp.understanding.ports import SourceText
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore, StatementsWanted
 from rayapp.understanding.statements.records import (
     Counted,
@@ -17,6 +19,8 @@ from rayapp.understanding.statements.records import (
     Span,
     Statement,
 )
+from rayapp.understanding.statements.service import StatementsService
+from tests.support.clock import FakeClock
 
 AT = datetime(2026, 5, 20, 9, tzinfo=UTC)
 DANA, NOA = "dana", "noa"
@@ -132,15 +136,16 @@ class KnowledgeStoreContract:
     @pytest.mark.parametrize(
         ("wanted", "found"),
         [
-            (StatementsWanted(), [3, 2, 1]),
+            (StatementsWanted(), [4, 3, 2, 1]),
             (StatementsWanted(source_ids=("memory-2",)), [3]),
             (StatementsWanted(slots=("slot-1", "slot-2")), [2, 1]),
             (StatementsWanted(fact_ids=("fact-2",)), [2]),
             (StatementsWanted(subject_ids=("id-avi",), relations=("WORKS_AT",)), [2]),
-            (StatementsWanted(object_ids=("id-haifa",)), [1]),
-            (StatementsWanted(touching=("id-haifa", "id-intel")), [2, 1]),
+            (StatementsWanted(object_ids=("id-haifa",)), [4, 1]),
+            (StatementsWanted(touching=("id-haifa", "id-intel")), [4, 2, 1]),
             (StatementsWanted(touching=("id-haifa",), relations=("WORKS_AT",)), []),
             (StatementsWanted(slots=()), []),
+            (StatementsWanted(spans=(Span.ENDS,)), [4]),
         ],
     )
     async def test_conditions_are_joined(
@@ -152,6 +157,7 @@ class KnowledgeStoreContract:
             a_statement(1),
             a_statement(2, relation="WORKS_AT", object_id="id-intel"),
             a_statement(3, object_id=None, value="42", source_id="memory-2"),
+            a_statement(4, subject_id="id-eli", source_id="memory-3", span=Span.ENDS),
         )
         got = await store.reads(ReadScope(DANA)).statements(wanted)
         assert [one.statement_id for one in got] == [f"statement-{n}" for n in found]
@@ -203,3 +209,32 @@ class KnowledgeStoreContract:
         await asyncio.gather(*(store.change(WriteScope(DANA), count) for _ in range(6)))
         (avi,) = await store.reads(ReadScope(DANA)).entities(["id-avi"])
         assert avi.mentions == 6
+
+    async def test_texts_that_are_understood_at_once_count_alike(
+        self, store: KnowledgeStore
+    ) -> None:
+        statements = StatementsService(
+            store, load_reader(), load_registry(), None, clock=FakeClock()
+        )
+        places = ("Haifa", "Acre", "Oslo", "Rome", "Kyoto", "Lima")
+        texts = [f"Dana lives in {place}." for place in places]
+
+        async def understand(number: int) -> None:
+            said_at = AT + timedelta(days=number)
+            said = (f"memory-{number}", texts[number], said_at, None, None, None, ())
+            await statements.understand(SourceText(DANA, *said))
+
+        await asyncio.gather(*map(understand, range(len(texts))))
+        reads = store.reads(ReadScope(DANA))
+        (dana,) = await reads.of_type("Person", 10)
+        assert dana.mentions == len(texts)
+        said = await reads.statements(StatementsWanted(relations=("LIVES_IN",)))
+        assert [one.valid_to for one in said] == [
+            None,
+            *(AT + timedelta(days=number) for number in range(5, 0, -1)),
+        ]
+        await asyncio.gather(
+            *(statements.take_back(DANA, f"memory-{number}") for number in range(len(texts)))
+        )
+        assert await reads.of_type(None, 10) == []
+        assert await reads.statements(StatementsWanted()) == []

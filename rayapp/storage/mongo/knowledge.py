@@ -27,6 +27,7 @@ _FIELDS = (
     ("subject_ids", "subject_id"),
     ("object_ids", "object_id"),
     ("relations", "relation"),
+    ("spans", "span"),
 )
 
 

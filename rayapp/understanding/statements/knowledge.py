@@ -340,7 +340,7 @@ class KnowledgeService:
                 ontology=self.ontology.version,
             )
             await rows.put_statements([statement])
-            await settle_slots(rows, [statement], self.ontology)
+            await settle_slots(rows, [statement], [], self.ontology)
             vouched = [one for one in nodes.values() if not one.verified]
             await rows.put_entities([replace(one, verified_by=_who(scope)) for one in vouched])
             return statement
@@ -361,7 +361,7 @@ class KnowledgeService:
             await _existing(rows, node_id)
             said = await rows.statements(StatementsWanted(touching=(node_id,)))
             await rows.delete_statements([one.statement_id for one in said])
-            await settle_slots(rows, said, self.ontology)
+            await settle_slots(rows, [], said, self.ontology)
             await rows.delete_entities([node_id])
 
         await self._store.change(scope, work)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from rayapp.core.scope import ReadScope, WriteScope
-from rayapp.understanding.statements.records import Entity, Given, Statement
+from rayapp.understanding.statements.records import Entity, Given, Span, Statement
 
 T = TypeVar("T")
 # More statements of one slot, or around one entity, than are read at once.
@@ -29,6 +29,7 @@ class StatementsWanted:
     object_ids: tuple[str, ...] | None = None
     touching: tuple[str, ...] | None = None
     relations: tuple[str, ...] | None = None
+    spans: tuple[Span, ...] | None = None
 
 
 class KnowledgeReads(Protocol):

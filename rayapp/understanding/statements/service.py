@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rayapp.core.runtime import Clock
-from rayapp.core.scope import WriteScope
+from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.memory.item import derived_id
 from rayapp.text.expansions import Expansions
 from rayapp.text.normalize import content_hash
@@ -38,20 +38,22 @@ class StatementsService:
     async def understand(self, source: SourceText) -> None:
         """Derive from it; what the same source gave before is replaced by difference."""
         reading = self._reader.read(source.text, source.said_at)
+        if not reading.claims:  # as most texts, which gave nothing before either
+            reads = self._store.reads(ReadScope(source.user_id))
+            if await reads.given(source.source_id) is not None:
+                await self.take_back(source.user_id, source.source_id)
+            return
         now = self._clock.now()
 
         async def work(rows: KnowledgeRows) -> None:
-            before = await rows.given(source.source_id)
-            if not reading.claims and before is None:
-                return
             named, new = await self._nodes(rows, source, reading, now)
             statements = [
                 self._statement(source, claim, reading, named, now) for claim in reading.claims
             ]
             statements = await premises_now(rows, _once(statements), self._ontology)
-            given = _given(source, reading, named, new, now, self._ontology.version)
-            new_nodes = {one.entity_id: one for one in named.values()}
-            await settle(rows, source.source_id, given, statements, self._ontology, new_nodes)
+            given = _given(source, named, new, now, self._ontology.version)
+            nodes = {one.entity_id: one for one in named.values()}
+            await settle(rows, source.source_id, given, statements, self._ontology, nodes)
 
         await self._store.change(WriteScope(source.user_id), work)
 
@@ -180,14 +182,11 @@ def _once(statements: Sequence[Statement]) -> list[Statement]:
 
 def _given(
     source: SourceText,
-    reading: Reading,
     nodes: dict[int, Entity],
     wanted: dict[int, Wanted],
     now: datetime,
     ontology: int,
-) -> Given | None:
-    if not reading.claims:
-        return None
+) -> Given:
     mentions: dict[str, Mention] = {}
     for at, entity in nodes.items():
         old = mentions.get(entity.entity_id)

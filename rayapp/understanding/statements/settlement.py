@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from rayapp.understanding.statements.ports import KnowledgeRows, StatementsWanted
-from rayapp.understanding.statements.records import Counted, Entity, Given, Mention, Statement
+from rayapp.understanding.statements.records import Counted, Entity, Given, Mention, Span, Statement
 from rayapp.understanding.statements.rules.identity import shown_role
 from rayapp.understanding.statements.rules.intervals import settled
 from rayapp.understanding.statements.rules.registry import Ontology
@@ -21,21 +21,23 @@ async def settle(
     given: Given | None,
     statements: Sequence[Statement],
     ontology: Ontology,
-    new_nodes: Mapping[str, Entity],
+    nodes: Mapping[str, Entity],
 ) -> None:
     """Put what a source gives in the place of what it gave before; None: it gives nothing more.
 
     Args:
-        new_nodes: nodes that nobody named before, by id.
+        nodes: those that it names, by id, as they stand or are new.
     """
     before = await rows.given(source_id)
-    old = await rows.statements(StatementsWanted(source_ids=(source_id,)))
+    mine = StatementsWanted(source_ids=(source_id,))
+    old = await rows.statements(mine) if before is not None else []
     kept = {one.statement_id for one in statements}
-    await rows.delete_statements([one.statement_id for one in old if one.statement_id not in kept])
+    gone = [one for one in old if one.statement_id not in kept]
+    await rows.delete_statements([one.statement_id for one in gone])
     if statements:
         await rows.put_statements(statements)
-    await settle_slots(rows, [*old, *statements], ontology)
-    await _settle_entities(rows, before, given, new_nodes)
+    await settle_slots(rows, statements, gone, ontology)
+    await _settle_entities(rows, before, given, nodes)
     if given is None:
         await rows.delete_given(source_id)
     else:
@@ -43,14 +45,14 @@ async def settle(
 
 
 async def settle_slots(
-    rows: KnowledgeRows, changed: Iterable[Statement], ontology: Ontology
+    rows: KnowledgeRows, put: Sequence[Statement], gone: Sequence[Statement], ontology: Ontology
 ) -> None:
-    """Ends and premises of all that stands in the slots of these statements, and of what rests on
-    them."""
-    touched = {one.slot: one for one in changed}
+    """Ends and premises of all that stands in the slots of statements that were put or are gone,
+    and of what rests on them."""
+    touched = {one.slot: one for one in (*put, *gone)}
     if not touched:
         return
-    found = await rows.statements(StatementsWanted(slots=tuple(sorted(touched))))
+    found = await _standing_in(rows, put, gone, ontology)
     by_slot: dict[str, list[Statement]] = {slot: [] for slot in touched}
     for one in found:
         by_slot[one.slot].append(one)
@@ -64,6 +66,27 @@ async def settle_slots(
     stored = {one.statement_id: one for one in (*found, *resting)}
     wanted = {**now, **dependents}
     await rows.put_statements([one for key, one in wanted.items() if stored.get(key) != one])
+
+
+async def _standing_in(
+    rows: KnowledgeRows, put: Sequence[Statement], gone: Sequence[Statement], ontology: Ontology
+) -> list[Statement]:
+    """What stands in the slots of these. What only adds is ended by an end alone: the thousand
+    others that say the same are not read."""
+
+    def adds(one: Statement) -> bool:
+        return one.span is Span.HOLDS and not ontology.relations[one.relation].functional
+
+    whole = {one.slot for one in (*put, *gone) if not adds(one)}
+    added = {one.slot for one in put} - whole
+    found: list[Statement] = []
+    if whole:
+        found += await rows.statements(StatementsWanted(slots=tuple(sorted(whole))))
+    if added:
+        ends = StatementsWanted(slots=tuple(sorted(added)), spans=(Span.ENDS,))
+        found += await rows.statements(ends)
+        found += [one for one in put if one.slot in added]
+    return found
 
 
 async def _resting(
@@ -112,24 +135,22 @@ async def premises_now(
 
 
 async def _settle_entities(
-    rows: KnowledgeRows, before: Given | None, given: Given | None, new_nodes: Mapping[str, Entity]
+    rows: KnowledgeRows, before: Given | None, given: Given | None, nodes: Mapping[str, Entity]
 ) -> None:
     gone = {one.entity_id: one for one in (before.mentions if before else ())}
     new = {one.entity_id: one for one in (given.mentions if given else ())}
-    ids = sorted(gone.keys() | new.keys())
-    if not ids:
-        return
-    stored = {one.entity_id: one for one in await rows.entities(ids)}
+    others = sorted(gone.keys() - nodes.keys())
+    stored = {one.entity_id: one for one in await rows.entities(others)} if others else {}
     put, delete = [], []
-    for entity_id in ids:
-        entity = stored.get(entity_id) or new_nodes.get(entity_id)
-        if entity is None:
+    for entity_id in sorted(gone.keys() | new.keys()):
+        entity = nodes.get(entity_id) or stored.get(entity_id)
+        if entity is None:  # somebody deleted it
             continue
         at = given.said_at if given else None
         entity = counted(entity, gone.get(entity_id), new.get(entity_id), at)
         if entity.mentions > 0 or entity.verified:
             put.append(entity)
-        elif entity_id in stored:
+        else:
             delete.append(entity_id)
     await rows.put_entities(put)
     await rows.delete_entities(delete)

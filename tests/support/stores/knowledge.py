@@ -127,6 +127,7 @@ def _is_wanted(one: Statement, wanted: StatementsWanted) -> bool:
         (wanted.subject_ids, one.subject_id),
         (wanted.object_ids, one.object_id),
         (wanted.relations, one.relation),
+        (wanted.spans, one.span),
     )
     if any(values is not None and value not in values for values, value in pairs):
         return False

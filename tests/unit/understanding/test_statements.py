@@ -379,3 +379,13 @@ async def test_nobody_reads_what_another_user_said(world: KnowledgeWorld) -> Non
                 await world.knowledge.node(ReadScope(other), me.entity_id)
     await world.statements.take_back("acme/dana", "m1")
     assert names(await ask(world, "LIVES_IN", user_id="dana")) == ["Oslo"]
+
+
+async def test_a_premise_is_of_the_same_person(world: KnowledgeWorld) -> None:
+    await world.say("m1", "Dana's boss Ruth lives in Acre.")
+    await world.say("m2", "My boss Tom works at Google.", days=1)
+    await world.say("m3", "I work at Intel. Dana works at Wix.", days=2)
+    await world.say("m4", "Dana's boss Ruth sings well. My boss Tom is strict.", days=3)
+    await world.say("m5", "I left Intel.", days=9)
+    assert (await ask(world, "MANAGED_BY")).knowing is Knowing.NO_LONGER
+    assert names(await ask(world, "MANAGED_BY", "Dana")) == ["Ruth"]

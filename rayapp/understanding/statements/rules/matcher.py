@@ -13,6 +13,8 @@ from rayapp.understanding.statements.rules.tables import word_set
 from rayapp.understanding.statements.rules.words import Word
 
 WHO = "who"
+# Words that stand before the first one that a phrase needs, at most.
+BEFORE = 12
 # Words of an optional group that are passed over.
 OPTIONAL_WORDS = 4
 
@@ -120,8 +122,8 @@ class Matcher:
         self, phrase: Phrase, words: Sequence[Word], taken: frozenset[int]
     ) -> Iterator[Match]:
         """The first reading at each place, left to right, without words that are `taken`."""
-        at = 0
-        while at < len(words):
+        at, end = self._range(phrase, words)
+        while at < end:
             found = next(self._from(phrase.elements, 0, words, at, {}, taken), None)
             if found is None or found[0] == at:
                 at += 1
@@ -129,6 +131,13 @@ class Matcher:
             goes_on = phrase.has_subject and WHO not in found[1]
             yield Match(at, found[0], goes_on, found[1])
             at = found[0]
+
+    def _range(self, phrase: Phrase, words: Sequence[Word]) -> tuple[int, int]:
+        """Where the phrase may begin: before the words that it needs, and not far."""
+        if not phrase.needs:
+            return 0, len(words)
+        held = [at for at, word in enumerate(words) if not word.forms.isdisjoint(phrase.needs)]
+        return (max(0, held[0] - BEFORE), held[-1] + 1) if held else (0, 0)
 
     def _from(
         self,

@@ -225,9 +225,19 @@ class Parts:
         if not self._may_be_name(words, at, alone=not kin):
             return 0
         end = at + 1
-        if end < len(words) and not words[at].ends and self._may_be_name(words, end, alone=False):
-            end += 1
-        return end
+        return end + 1 if not words[at].ends and self._is_surname(words, end, kin=kin) else end
+
+    def _is_surname(self, words: Sequence[Word], at: int, *, kin: bool) -> bool:
+        """A word between a name and what is said of it. At the end of a sentence it is one only
+        where the name is what is said."""
+        if at >= len(words) or not words[at].hebrew or len(words[at].low) < 2:
+            return False
+        word = words[at]
+        if not word.forms.isdisjoint(self._no_names) or word.low.startswith(_ARTICLE):
+            return False
+        if word.ends or at + 1 >= len(words):
+            return not kin and _is_unknown(word.low) and not self._begins_phrase(word)
+        return not words[at + 1].forms.isdisjoint(self._vocabulary)
 
     def _may_be_name(self, words: Sequence[Word], at: int, *, alone: bool) -> bool:
         """A name of the tables, or a word that no table and no dictionary has. One of the

@@ -34,10 +34,11 @@ def relationship(fact: Sequence[Statement], facts: ByFact, at: datetime) -> Rela
     """What all sources of a fact say together, as it stands at a moment."""
     said = [one for one in fact if one.span is Span.HOLDS] or list(fact)
     holding = [one for one in said if one.span is Span.HOLDS and one.holds_at(at)]
-    firm = [one for one in holding if _is_firm(one, facts, at, DEPTH)]
-    rows = sorted(firm or holding or said, key=lambda one: (one.confirmed_at, one.statement_id))
-    unsure = Standing.IN_DOUBT if holding else Standing.ENDED
+    rows = sorted(holding or said, key=lambda one: (one.confirmed_at, one.statement_id))
+    # Who says it last knows what it rests on.
     last = rows[-1]
+    firm = bool(holding) and _is_firm(last, facts, at, DEPTH)
+    unsure = Standing.IN_DOUBT if holding else Standing.ENDED
     begun = [one.valid_from for one in rows]
     ended = [one.valid_to for one in rows]
     sources = dict.fromkeys(source for one in rows for source in one.evidence)
@@ -77,7 +78,7 @@ def with_premises(
             row.relation: row.fact_id
             for row in sorted(slot, key=lambda row: row.confirmed_at)
             if row.span is Span.HOLDS and row.relation in relations
-            if row.holds_at(one.confirmed_at)
+            if row.subject_id == one.subject_id and row.holds_at(one.confirmed_at)
         }
         kept = [premise for premise in one.premises if premise.relation not in held]
         new = (*kept, *(Premise(relation=name, fact_id=fact) for name, fact in held.items()))
