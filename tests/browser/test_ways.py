@@ -51,6 +51,8 @@ def test_from_stored_to_erased(served: Served, visit: Visit, tmp_path: Path) -> 
     assert found["results"][0]["content"] == "Noa's flat is in Haifa"
     assert found["results"][0]["uses"] == 1
 
+    page.get_by_role("button", name="Put this text back").click()
+    page.locator("blockquote").get_by_text("Noa's flat is in Jaffa").wait_for()
     page.get_by_role("link", name="Your data").click()
     page.get_by_role("button", name="Erase everything").click()
     sure = page.get_by_role("dialog").get_by_role("button", name="Erase everything")
