@@ -26,7 +26,8 @@ HOST = "127.0.0.1"
 # How long the background work rests when there was none, seconds.
 PAUSE_S = 0.1
 TRY = """\
-The service is at {url} until Ctrl-C; nothing is kept. Its reference: {url}/docs
+The service is at {url} until Ctrl-C; nothing is kept.
+Its console: {url}/console, its reference: {url}/docs
 curl -s {url}/api/memory/store -H 'Content-Type: application/json' \
 -d '{{"text": "Dana parks on the second floor", "tier": "history"}}'
 curl -s {url}/api/memory/search -H 'Content-Type: application/json' \

@@ -144,6 +144,8 @@ const TABLE = {
   expires: ["Expires", "יפוג"],
   version: ["Version", "גרסה"],
   versions: ["Versions", "גרסאות"],
+  putBack: ["Put this text back", "להחזיר את הטקסט הזה"],
+  asIn: ["as in version {0}", "כמו בגרסה {0}"],
   noVersions: ["It was never changed.", "לא השתנה מעולם."],
   index: ["Index", "אינדקס"],
   uses: ["Uses", "שימושים"],

@@ -27,6 +27,11 @@ SOURCE, BUILT = ROOT / "console", ROOT / "rayapp" / "api" / "console"
 # What types need nothing of: most of the document, and most of the time that they take.
 PROSE = frozenset({"description", "example", "examples", "summary", "headers"})
 COMMAND_LIMIT_S = 300
+STEPS = (
+    ("openapi-typescript/bin/cli.js", "openapi.json", "--output", "src/schema.d.ts"),
+    ("typescript/bin/tsc",),
+    ("vite/bin/vite.js", "build"),
+)
 
 
 def node_command(program: Literal["npm", "node"]) -> list[str]:
@@ -75,8 +80,9 @@ def build(folder: Path, out: Path) -> None:
     install(folder)
     document = json.dumps(bare(create_api(None).openapi()))
     (folder / "openapi.json").write_text(document, encoding="utf-8")
-    for script in ("types", "check", "build"):
-        _run([*node_command("npm"), "run", "--silent", script], folder, CONSOLE_OUT=str(out))
+    for script, *arguments in STEPS:
+        command = [*node_command("node"), f"node_modules/{script}", *arguments]
+        _run(command, folder, CONSOLE_OUT=str(out))
 
 
 def _run(command: Sequence[str], folder: Path, **more: str) -> None:

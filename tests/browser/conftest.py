@@ -46,9 +46,10 @@ def serving(**overrides: Any) -> Iterator[Served]:
 
     async def run() -> None:
         world = await world_of(**overrides)
-        server.append(
-            uvicorn.Server(uvicorn.Config(app_of(world), host=HOST, port=port, log_level="warning"))
+        config = uvicorn.Config(
+            app_of(world), host=HOST, port=port, log_level="warning", timeout_graceful_shutdown=1
         )
+        server.append(uvicorn.Server(config))
         ready.set_result(world)
         await server[0].serve()
 
@@ -59,7 +60,7 @@ def serving(**overrides: Any) -> Iterator[Served]:
     try:
         yield Served(world, url)
     finally:
-        server[0].should_exit = server[0].force_exit = True
+        server[0].should_exit = True
         thread.join(20)
 
 

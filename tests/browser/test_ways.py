@@ -51,6 +51,8 @@ def test_from_stored_to_erased(served: Served, visit: Visit, tmp_path: Path) -> 
     assert found["results"][0]["content"] == "Noa's flat is in Haifa"
     assert found["results"][0]["uses"] == 1
 
+    page.get_by_role("button", name="Put this text back").click()
+    page.locator("blockquote").get_by_text("Noa's flat is in Jaffa").wait_for()
     page.get_by_role("link", name="Your data").click()
     page.get_by_role("button", name="Erase everything").click()
     sure = page.get_by_role("dialog").get_by_role("button", name="Erase everything")
@@ -101,7 +103,7 @@ FAR = (
 
 
 def test_hostile_texts_show_as_text(served: Served, visit: Visit) -> None:
-    long = "ארוך מאוד very long " * 5_000
+    long = "ארוך מאוד very long " * 5_000 + "."
     with served.http("hostile") as http:
         ids = []
         for text in (MARKUP, TURNED, long[:9_000]):
@@ -113,12 +115,17 @@ def test_hostile_texts_show_as_text(served: Served, visit: Visit) -> None:
         said = [{"role": "user", "content": MARKUP}, {"role": "assistant", "content": TURNED}]
         turn = {"conversationId": MARKUP, "messageId": "m1", "messages": said}
         http.post("/api/hooks/exchange", json=turn).raise_for_status()
+        said = [{"role": "user", "content": "A letter"}, {"role": "assistant", "content": long}]
+        turn = {"conversationId": "long", "messageId": "m2", "messages": said}
+        http.post("/api/hooks/exchange", json=turn).raise_for_status()
     page = visit(f"{served.url}/console/memories", user="hostile", width=360)
     page.get_by_text(MARKUP).first.wait_for()
     for path in ("memories", f"memories/{ids[0]}", f"memories/{ids[2]}", "documents"):
         _as_text(page, f"{served.url}/console/{path}")
+    _as_text(page, f"{served.url}/console/conversations/long")
+    assert len(page.inner_text(".talk > .assistant p")) > 100_000 - 50
     page.goto(f"{served.url}/console/conversations")
-    page.locator(".list a.text").first.click()
+    page.get_by_role("link", name="pwned").click()
     page.get_by_text(MARKUP).first.wait_for()
     page.goto(f"{served.url}/console/memories/{ids[1]}")
     assert "\u202e" not in page.inner_text("main")

@@ -1,6 +1,7 @@
 """What a new user types in the first hour, as processes on the running stack."""
 
 import json
+import re
 from pathlib import Path
 
 import httpx
@@ -52,6 +53,18 @@ def test_the_dashboard_takes_the_token_that_status_names(
         login = browser.post("/api/authenticate", headers={"Authorization": f"Bearer {token}"})
         assert login.status_code == 200
         assert browser.get("/api/cluster_status").status_code == 200
+
+
+def test_the_console_is_served_by_the_stack(service: RunningService) -> None:
+    with service.client("console") as browser:
+        page = browser.get("/console/memories")
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        (script,) = re.findall(r'src="(/console/[^"]+\.js)"', page.text)
+        loaded = browser.get(script)
+        assert loaded.headers["content-encoding"] == "gzip"
+        again = browser.get(script, headers={"If-None-Match": loaded.headers["etag"]})
+        assert again.status_code == 304
+        assert browser.get("/api/auth/console").json()["user_id"] == "console"
 
 
 def test_a_key_in_local_mode_is_not_accepted_silently(

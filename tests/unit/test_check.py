@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check import ROOT, Step, failed, find_tests, lanes, module_of, surroundings
+from tests.check import ROOT, Step, failed, find_tests, lanes, left_out, module_of, surroundings
 from tests.support.examples import QUICK, examples
 
 CASES = {
@@ -105,3 +105,10 @@ def test_a_unit_test_that_imports_ray_is_not_collected(
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ("test_one.py imports ray" in done.stdout) == (module == "ray"), done.stdout
     assert done.returncode == code
+
+
+def test_without_a_browser_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.browser.chromium", lambda: None)
+    (line,) = (one for one in left_out([]) if "tests/browser" in one)
+    assert "chromium missing" in line
+    assert line.endswith("apt-get install chromium.")

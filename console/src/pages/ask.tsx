@@ -362,8 +362,8 @@ function Stages({ q, wanted }: { q: string; wanted: string }): JSX.Element {
               {found.stages.map((stage) => (
                 <li key={stage.stage} class={stage.kept ? "good" : "bad"}>
                   <strong>{valueName(stage.stage)}</strong>
-                  <span dir="ltr" lang="en">
-                    {stage.detail}
+                  <span>
+                    <bdi lang="en">{stage.detail}</bdi>
                   </span>
                 </li>
               ))}

@@ -152,7 +152,7 @@ function Line({ event }: { event: StreamEvent }): JSX.Element {
         <span class="meta">
           {data.from_tier && (
             <>
-              <Tier name={data.from_tier} /> →
+              <Tier name={data.from_tier} /> <span class="arrow">→</span>
             </>
           )}
           {data.tier && <Tier name={data.tier} />}

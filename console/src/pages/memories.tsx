@@ -1,7 +1,7 @@
 // The list: filters in the address, several at once, and what was done can be taken back.
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { answerOf, api, type Schemas } from "../api";
 import { number } from "../format";
 import { failureFrom, useLoad } from "../load";
@@ -24,7 +24,7 @@ import {
   Tier,
   When,
 } from "../ui";
-import { fill, TIER_NAMES, tierName, valueName, words } from "../words";
+import { fill, language, TIER_NAMES, tierName, valueName, words } from "../words";
 
 type Memory = Schemas["MemoryView"];
 type Filters = Record<string, string | undefined>;
@@ -107,7 +107,7 @@ export function removeOf(ids: readonly string[], done: () => void): void {
 
 export function Memories(): JSX.Element {
   const filters: Filters = Object.fromEntries(place.value.query);
-  const more = useSignal<{ items: Memory[]; cursor: string | null } | null>(null);
+  const more = useSignal<{ pages: Memory[][]; cursor: string | null } | null>(null);
   const chosen = useSignal<ReadonlySet<string>>(new Set());
   const adding = useSignal(false);
   const loaded = useLoad(async () => {
@@ -117,11 +117,12 @@ export function Memories(): JSX.Element {
     return found;
   }, [place.value.query.toString()]);
   const cursor = more.value ? more.value.cursor : (loaded.data?.next_cursor ?? null);
-  const items = [...(loaded.data?.items ?? []), ...(more.value?.items ?? [])];
+  const pages = [loaded.data?.items ?? [], ...(more.value?.pages ?? [])];
+  const items = pages.flat();
   const next = async (): Promise<void> => {
     if (!cursor) return;
     const found = await page(filters, cursor);
-    more.value = { items: [...(more.value?.items ?? []), ...found.items], cursor: found.next_cursor };
+    more.value = { pages: [...(more.value?.pages ?? []), found.items], cursor: found.next_cursor };
   };
   const filtered = Object.keys(filters).some((name) => name !== "order");
   return (
@@ -156,21 +157,21 @@ export function Memories(): JSX.Element {
                   archived={filters.state === "archived"}
                   done={loaded.again}
                 />
-                <ul class="list">
-                  {items.map((item) => (
-                    <Row
-                      key={item.memory_id}
-                      item={item}
-                      chosen={chosen.value.has(item.memory_id)}
-                      choose={(on) => {
+                <div class="list">
+                  {pages.map((page) => (
+                    <Block
+                      key={page[0]?.memory_id}
+                      items={page}
+                      chosen={chosen.value}
+                      choose={(id, on) => {
                         const ids = new Set(chosen.value);
-                        if (on) ids.add(item.memory_id);
-                        else ids.delete(item.memory_id);
+                        if (on) ids.add(id);
+                        else ids.delete(id);
                         chosen.value = ids;
                       }}
                     />
                   ))}
-                </ul>
+                </div>
                 {cursor && <More next={next} key={cursor} />}
               </>
             ) : (
@@ -323,6 +324,55 @@ function ChosenBar({
         </>
       )}
     </div>
+  );
+}
+
+/** The rows of a page of the list; far from what is seen they are a space of their height. */
+function Block({
+  items,
+  chosen,
+  choose,
+}: {
+  items: Memory[];
+  chosen: ReadonlySet<string>;
+  choose: (id: string, on: boolean) => void;
+}): JSX.Element {
+  const list = useRef<HTMLUListElement>(null);
+  const height = useRef(0);
+  const [near, setNear] = useState(true);
+  useEffect(() => {
+    const watcher = new IntersectionObserver(
+      (seen) => {
+        const last = seen[seen.length - 1];
+        if (!last) return;
+        if (!last.isIntersecting) height.current = last.boundingClientRect.height;
+        setNear(last.isIntersecting);
+      },
+      { rootMargin: "2000px" },
+    );
+    if (list.current) watcher.observe(list.current);
+    return () => watcher.disconnect();
+  }, []);
+  const picked = items.filter((item) => chosen.has(item.memory_id)).map((item) => item.memory_id);
+  const act = useRef(choose);
+  act.current = choose;
+  // The same rows are the same element: what was shown before is not compared again.
+  const rows = useMemo(
+    () =>
+      items.map((item) => (
+        <Row
+          key={item.memory_id}
+          item={item}
+          chosen={chosen.has(item.memory_id)}
+          choose={(on) => act.current(item.memory_id, on)}
+        />
+      )),
+    [items, picked.join(), language.value, mayWrite.value],
+  );
+  return (
+    <ul ref={list} style={near ? {} : { blockSize: `${height.current}px` }}>
+      {near && rows}
+    </ul>
   );
 }
 

@@ -66,7 +66,7 @@ export function MemoryPage({ id }: { id: string }): JSX.Element {
             <h2>{words.value.facts}</h2>
             <About memory={memory} />
             <h2>{words.value.versions}</h2>
-            <History memory={memory} versions={versions} />
+            <History memory={memory} versions={versions} again={loaded.again} />
           </>
         )}
       </Shown>
@@ -274,7 +274,29 @@ function About({ memory }: { memory: View }): JSX.Element {
   );
 }
 
-function History({ memory, versions }: { memory: View; versions: Version[] }): JSX.Element {
+async function putBack(memory: View, version: Version): Promise<void> {
+  await answerOf(
+    api.PATCH("/api/memory/items/{memory_id}", {
+      params: { path: { memory_id: memory.memory_id } },
+      body: {
+        text: version.text,
+        expected_version: memory.version,
+        reason: fill(words.value.asIn, number(version.version)),
+      },
+    }),
+  );
+  tell(words.value.saved);
+}
+
+function History({
+  memory,
+  versions,
+  again,
+}: {
+  memory: View;
+  versions: Version[];
+  again: () => void;
+}): JSX.Element {
   if (!versions.length) return <p class="quiet">{words.value.noVersions}</p>;
   const older = [...versions].sort((a, b) => b.version - a.version);
   return (
@@ -286,13 +308,18 @@ function History({ memory, versions }: { memory: View; versions: Version[] }): J
             <div class="grow">
               <div class="meta">
                 <strong>
-                  {fill("{0} → {1}", number(version.version), number(version.version + 1))}
+                  <bdi dir="ltr">
+                    {number(version.version)} → {number(version.version + 1)}
+                  </bdi>
                 </strong>
                 <span>{valueName(version.change_type)}</span>
                 <When at={version.at} />
                 {version.reason && <Said text={version.reason} most={300} />}
               </div>
               {after !== version.text && <Changes before={version.text} after={after} />}
+              {mayWrite.value && memory.status === "active" && version.text !== memory.text && (
+                <Act run={() => putBack(memory, version).then(again)}>{words.value.putBack}</Act>
+              )}
             </div>
           </li>
         );

@@ -121,7 +121,9 @@ def up(
             console.print("It keeps its earlier settings: `rayapp down` first to change them.")
     elif wait:
         console.print(
-            f"Ready at {url} after {result.ready_s:.1f} s (API: {url}/docs).", soft_wrap=True
+            f"Ready at {url} after {result.ready_s:.1f} s "
+            f"(console: {url}/console, API: {url}/docs).",
+            soft_wrap=True,
         )
     else:
         console.print(f"Starting; `rayapp status` shows how far it is, {url or 'no address yet'}.")
