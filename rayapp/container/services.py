@@ -132,49 +132,6 @@ from rayapp.understanding.statements.knowledge import KnowledgeService
 log = logging.getLogger("rayapp.container")
 
 
-NO_PLACE = (
-    "The index has no place for the encoder's vectors, so searches do without it: run `rayapp job "
-    "reindex` and restart, or set embedding.encoder.enabled to false."
-)
-
-
-@lru_cache
-def calibration_of(model: str) -> Calibration | None:
-    """The shipped one of an embedder; read once per process."""
-    return load_calibration(CONFIG_DIR / "calibration", model)
-
-
-@lru_cache
-def knowledge_rule_of(model: str, encoder: str) -> KnowledgeRule | None:
-    """The same."""
-    return load_knowledge(CONFIG_DIR / "knowledge", model, encoder)
-
-
-@lru_cache(maxsize=1)
-def heads_of(encoder: str, model: str) -> SentenceHeads | None:
-    """The heads; None where they were learned over another encoder, or beside another embedder."""
-    heads = load_heads()
-    return heads if (heads.encoder, heads.static_model) == (encoder, model) else None
-
-
-@lru_cache(maxsize=1)
-def presets() -> dict[str, Template]:
-    """The shipped personalities; read once per process."""
-    return load_presets(CONFIG_DIR / "personality")
-
-
-@lru_cache(maxsize=1)
-def model_windows() -> tuple[ModelWindow, ...]:
-    """The shipped table; read once per process."""
-    return load_windows(CONFIG_DIR / "model_windows.yaml")
-
-
-@lru_cache(maxsize=1)
-def tool_table() -> dict[str, ToolRow]:
-    """The shipped table; read once per process."""
-    return load_tools(CONFIG_DIR / "tools.yaml")
-
-
 class Container:
     """What requests and the background work of one process are made of.
 
