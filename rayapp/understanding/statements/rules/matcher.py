@@ -66,7 +66,6 @@ class Phrase:
 
     elements: tuple[Element, ...]
     needs: frozenset[str]
-    joined: bool
 
     @property
     def has_subject(self) -> bool:
@@ -78,11 +77,7 @@ def compiled(phrase: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Ph
     """The elements of a phrase. Raises ConfigError: it names a part or group that is not there."""
     elements = tuple(_element(token, groups, kinds) for token in phrase.split())
     plain = [one for one in elements if isinstance(one, Literal) and not one.optional]
-    return Phrase(
-        elements,
-        plain[0].forms if plain else frozenset(),
-        joined=any(isinstance(one, Place) and one.prefix for one in elements),
-    )
+    return Phrase(elements, plain[0].forms if plain else frozenset())
 
 
 def _element(token: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Element:

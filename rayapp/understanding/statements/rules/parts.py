@@ -359,8 +359,10 @@ class Parts:
         if at >= len(words) or not words[at].opens or words[at].low in self._tables.me:
             return
         start = at
-        while start < len(words) and words[start].low in self._tables.articles:
+        while start < len(words) and words[start].low in self._tables.articles | self._tables.mine:
             start += 1
+        if start >= len(words) or words[start].low in self._tables.no_names:
+            return
         for end in range(start + 1, min(start + TOPIC_WORDS, len(words)) + 1):
             known = self._tables.values.at(_lows(words, start)[: end - start])
             whole = known[1] if known and known[0] == end - start else None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from rayapp.text.slots import ME as SLOT_ME
 from rayapp.text.slots import slot_of
@@ -92,6 +93,14 @@ class Reading:
     claims: tuple[Claim, ...]
 
 
+class Said(NamedTuple):
+    """A phrase of a row, and its script."""
+
+    row: PhraseRow
+    phrase: Phrase
+    hebrew: bool
+
+
 @dataclass(slots=True)
 class _Happened:
     """An event of a sentence, with its words."""
@@ -111,15 +120,20 @@ class Reader:
         vocabulary: frozenset[str] = frozenset()
         kinds = tuple(Parts(tables, vocabulary).readers)
 
-        def rows(of: Sequence[PhraseRow]) -> list[tuple[PhraseRow, Phrase]]:
-            return [(row, compiled(text, said.groups, kinds)) for row in of for text in row.phrases]
+        def rows(of: Sequence[PhraseRow]) -> list[Said]:
+            return [
+                Said(row, compiled(text, said.groups, kinds), hebrew)
+                for row in of
+                for texts, hebrew in ((row.en, False), (row.he, True))
+                for text in texts
+            ]
 
         self.relations = rows(said.relations)
         self.events = rows(said.events)
         self.namings = rows((said.namings,))
         self.feelings = rows((said.feelings,))
-        for _, phrase in (*self.relations, *self.events, *self.feelings):
-            vocabulary |= phrase.needs
+        for one in (*self.relations, *self.events, *self.feelings):
+            vocabulary |= one.phrase.needs
         self.vocabulary = vocabulary | tables.me | said.pronouns.keys()
         parts = Parts(tables, vocabulary - tables.happenings.words)
         self.times = TimeReader(tables)
@@ -181,14 +195,15 @@ class _Text:
         self._because(words, begun)
 
     def _found(
-        self, rows: Sequence[tuple[PhraseRow, Phrase]], words: Sequence[Word], taken: frozenset[int]
+        self, rows: Sequence[Said], words: Sequence[Word], taken: frozenset[int]
     ) -> list[tuple[PhraseRow, Match]]:
         """The phrases that stand in a sentence, in its order; the longest of those that overlap."""
         said = frozenset(form for word in words for form in word.forms)
+        scripts = {word.hebrew for word in words}
         found = [
             (row, match)
-            for row, phrase in rows
-            if not phrase.needs or not phrase.needs.isdisjoint(said)
+            for row, phrase, hebrew in rows
+            if hebrew in scripts and not (phrase.needs and phrase.needs.isdisjoint(said))
             for match in self._reader.matcher.matches(phrase, words, taken)
             if not self._is_unsure(words, match.start)
         ]
@@ -405,7 +420,7 @@ class _Text:
         self, words: Sequence[Word], events: Sequence[_Happened], taken: frozenset[int]
     ) -> None:
         """Where the events of a sentence were."""
-        for row, phrase in self._reader.events:
+        for row, phrase, _ in self._reader.events:
             if not row.where or not events:
                 continue
             for match in self._reader.matcher.matches(phrase, words, taken):
@@ -436,6 +451,9 @@ class _Text:
         before = words[match.start : bound.start]
         negations = frozenset(self._tables.phrases.negations.split())
         if any(word.low in negations for word in before):
+            return
+        spoken = match.parts.get(WHO) is not None or match.goes_on
+        if bound.kind == "feeling" and not bound.part.mine and not spoken:
             return
         holder = self._subject(match)
         if holder is None:
@@ -473,7 +491,7 @@ class _Text:
         start = bound.end
         if start < len(words) and words[start - 1].ends != ".":
             cause = self._words_behind(sentence, start)
-            if cause:
+            if cause and not set(cause.casefold().split()) <= self._tables.no_names:
                 return self._named(Named(EVENT, [cause]))
         last = self._events[-1] if self._events else None
         if last is not None and last.sentence == number - 1:
@@ -571,6 +589,8 @@ class _Text:
         if slot is None or slot.name in _SAID_BY_RELATIONS:
             return
         if self._tables.kin.at((slot.name,)) is not None:  # a person, and no detail
+            return
+        if slot.value.split()[0] in self._tables.no_details:
             return
         if slot.subject == SLOT_ME:
             owner: int | None = self._named(Named(PERSON, me=True))

@@ -28,10 +28,6 @@ class PhraseRow(SettingsSection):
     en: tuple[str, ...] = ()
     he: tuple[str, ...] = ()
 
-    @property
-    def phrases(self) -> tuple[str, ...]:
-        return (*self.en, *self.he)
-
 
 class Phrases(SettingsSection):
     """`phrases.yaml`; what its parts mean stands there."""
@@ -65,6 +61,7 @@ class Phrases(SettingsSection):
     name_parts: str
     given_names: str
     causes: str
+    details_not: str
     not_goals: str
     skill_verbs: str
     languages: str
@@ -278,6 +275,11 @@ class Tables:
     @cached_property
     def given_names(self) -> frozenset[str]:
         return word_set(self.phrases.given_names)
+
+    @cached_property
+    def no_details(self) -> frozenset[str]:
+        """With which no value of a detail begins."""
+        return self.stops | self.fillers | word_set(self.phrases.details_not)
 
     @cached_property
     def reasons(self) -> frozenset[str]:
