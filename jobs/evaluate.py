@@ -123,7 +123,7 @@ class _Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Probed:
-    """What answers: model, analyser, encoder and recipe, and the options of every variant to run."""
+    """What answers (model, analyser, encoder, recipe), and the options of every variant to run."""
 
     service: Mapping[str, str]
     variants: Sequence[RunOptions]
