@@ -123,7 +123,7 @@ class _Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Probed:
-    """What answers: model, analyser and recipe, and the options of every variant to run."""
+    """What answers (model, analyser, encoder, recipe), and the options of every variant to run."""
 
     service: Mapping[str, str]
     variants: Sequence[RunOptions]
@@ -224,6 +224,7 @@ async def _probe(
     service = {
         "model": str(config.get("model", "unknown")),
         "analyser": str(config.get("analyser", "unknown")),
+        "encoder": str(config.get("encoder") or "off"),
         "recipe": base,
     }
     return _Probed(service, chosen, features)

@@ -2,8 +2,9 @@
 
 A file holds no text of a set. It has the sha256 of every file that was asked from, those of the set
 and our own, so that a later run knows whether it may be compared at all. Of the service it has what
-the service says of itself: the names of its model, analyser and recipe. What is inside them, such
-as the weights of a recipe or a calibration, is not in it: a change there is what the ranks show.
+the service says of itself: the names of its model, analyser, encoder and recipe. What is inside
+them, such as the weights of a recipe or a calibration, is not in it: a change there is what the
+ranks show.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ class Golden:
 
     Attributes:
         data: sha256 of each file of the set, by its path below the data folder or the project's.
-        service: names of model, analyser and recipe.
+        service: names of model, analyser, encoder and recipe.
     """
 
     suite: str

@@ -79,7 +79,7 @@ class Results:
     """Everything that is reported.
 
     Attributes:
-        service: names of model, analyser and recipe that were measured.
+        service: names of model, analyser, encoder and recipe that were measured.
         asked_for: the suites that are to run, in their order.
     """
 
