@@ -204,6 +204,8 @@ def test_signing_in_and_out(visit: Visit) -> None:
         page.get_by_role("button", name="Sign in").click()
         page.get_by_text("Read only").wait_for()
         assert page.get_by_role("button", name="Remember something").count() == 0
+        page.goto(f"{locked.url}/console/operate")
+        page.get_by_text("The rest is for whoever runs the service").wait_for()
         page.reload()
         page.get_by_text("Read only").wait_for()
         (cookie,) = page.context.cookies()
@@ -218,6 +220,7 @@ def test_signing_in_and_out(visit: Visit) -> None:
         assert httpx.get(f"{locked.url}/api/memory/items", headers=sent).status_code == 401
         page.get_by_label("Key").fill(key_of(locked, "read", "write"))
         page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("link", name="Memories", exact=True).click()
         page.get_by_role("button", name="Remember something").wait_for()
         page.reload()
         page.get_by_label("Key").wait_for()
