@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,8 @@ def test_silence_is_shown_with_its_reason(served: Served, visit: Visit) -> None:
         for text in FAR:
             body = {"text": text, "tier": "history"}
             http.post("/api/memory/store", json=body).raise_for_status()
+        while not all(one["indexed"] for one in http.get("/api/memory/items").json()["items"]):
+            time.sleep(0.1)
     address = f"{served.url}/console/ask?q=Who+won+the+chess+olympiad+in+Baku%3F"
     page = visit(address, user="silent", lang="he")
     page.get_by_text("הזיכרון שותק").wait_for()
