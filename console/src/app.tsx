@@ -203,7 +203,9 @@ function SignIn(): JSX.Element {
   return (
     <form class="card sign-in" onSubmit={(event) => void submit(event)}>
       <h1>{words.value.signInTitle}</h1>
-      <p>{words.value.signInLead}</p>
+      <p>
+        {words.value.signInLead} <code dir="ltr">rayapp keys create</code>
+      </p>
       <Field label={words.value.keyLabel}>
         {(id) => (
           <input

@@ -9,6 +9,11 @@ export const mayWrite = computed(
   () => !!who.value?.scopes.some((scope) => scope === "write" || scope === "admin"),
 );
 
+/** What belongs to no user is shown. */
+export const mayOperate = computed(
+  () => !!who.value?.scopes.some((scope) => scope === "admin") && !who.value.shard,
+);
+
 export async function look(): Promise<void> {
   who.value = await answerOf(api.GET("/api/auth/console"));
   locked.value = false;

@@ -59,8 +59,8 @@ const TABLE = {
   // signing in
   signInTitle: ["Sign in", "כניסה"],
   signInLead: [
-    "This service asks for a key. Whoever runs it makes one with `rayapp keys create`.",
-    "השירות דורש מפתח. מי שמפעיל אותו יוצר מפתח בפקודה `rayapp keys create`.",
+    "This service asks for a key. Whoever runs it makes one with:",
+    "השירות דורש מפתח. מי שמפעיל אותו יוצר מפתח בפקודה:",
   ],
   keyLabel: ["Key", "מפתח"],
   stay: ["Stay signed in here", "להישאר מחוברים כאן"],
@@ -385,6 +385,10 @@ const TABLE = {
   operateLead: [
     "How the service is, what it works on, and what needs a hand.",
     "מצב השירות, על מה הוא עובד, ומה דורש טיפול.",
+  ],
+  operatorsOnly: [
+    "The rest is for whoever runs the service: sign in with a key that has the scope admin, without staying signed in.",
+    "השאר מיועד למי שמפעיל את השירות: יש להיכנס עם מפתח בעל הרשאת admin, בלי להישאר מחוברים.",
   ],
   health: ["Health", "בריאות"],
   healthy: ["Everything works.", "הכול פועל."],

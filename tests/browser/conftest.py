@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 collect_ignore_glob = ["test_*.py"] if missing_browser() else []
 # Generous: the machine that runs the tests may be busy.
-PATIENCE_MS = 15_000
+PATIENCE_MS = 40_000
 Visit = Callable[..., "Page"]
 
 
@@ -70,8 +70,9 @@ def served() -> Iterator[Served]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Of one file: while its driver runs, no other test of the process has an event loop."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,8 @@ def test_silence_is_shown_with_its_reason(served: Served, visit: Visit) -> None:
         for text in FAR:
             body = {"text": text, "tier": "history"}
             http.post("/api/memory/store", json=body).raise_for_status()
+        while not all(one["indexed"] for one in http.get("/api/memory/items").json()["items"]):
+            time.sleep(0.1)
     address = f"{served.url}/console/ask?q=Who+won+the+chess+olympiad+in+Baku%3F"
     page = visit(address, user="silent", lang="he")
     page.get_by_text("הזיכרון שותק").wait_for()
@@ -204,6 +207,8 @@ def test_signing_in_and_out(visit: Visit) -> None:
         page.get_by_role("button", name="Sign in").click()
         page.get_by_text("Read only").wait_for()
         assert page.get_by_role("button", name="Remember something").count() == 0
+        page.goto(f"{locked.url}/console/operate")
+        page.get_by_text("The rest is for whoever runs the service").wait_for()
         page.reload()
         page.get_by_text("Read only").wait_for()
         (cookie,) = page.context.cookies()
@@ -218,6 +223,7 @@ def test_signing_in_and_out(visit: Visit) -> None:
         assert httpx.get(f"{locked.url}/api/memory/items", headers=sent).status_code == 401
         page.get_by_label("Key").fill(key_of(locked, "read", "write"))
         page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("link", name="Memories", exact=True).click()
         page.get_by_role("button", name="Remember something").wait_for()
         page.reload()
         page.get_by_label("Key").wait_for()

@@ -6,6 +6,7 @@ import { actingFor, answerOf, api, type Failure, follow, key, type StreamEvent }
 import { clock, number } from "../format";
 import { useEvery, useLoad } from "../load";
 import { place, setQuery, to } from "../router";
+import { mayOperate } from "../session";
 import { Empty, Facts, Failed, Head, Note, Said, Shown, Tier } from "../ui";
 import { fill, valueName, words } from "../words";
 
@@ -94,7 +95,7 @@ export function Live(): JSX.Element {
         </button>
       </Head>
       {failure && <Failed failure={failure} />}
-      <Queues />
+      {mayOperate.value && <Queues />}
       <div class="row kinds" role="group" aria-label={words.value.kinds}>
         {["", ...KINDS].map((kind) => (
           <button

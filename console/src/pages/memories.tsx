@@ -222,7 +222,9 @@ function FilterBar({ filters }: { filters: Filters }): JSX.Element {
           id={id}
           type="search"
           dir="auto"
-          value={filters[name] ?? ""}
+          // Not set again by what arrives while somebody types.
+          key={filters[name] ?? ""}
+          defaultValue={filters[name] ?? ""}
           maxLength={500}
           onChange={change(name)}
         />
@@ -232,7 +234,13 @@ function FilterBar({ filters }: { filters: Filters }): JSX.Element {
   const day = (name: string, label: string): JSX.Element => (
     <Field label={label}>
       {(id) => (
-        <input id={id} type="date" value={filters[name] ?? ""} onChange={change(name)} />
+        <input
+          id={id}
+          type="date"
+          key={filters[name] ?? ""}
+          defaultValue={filters[name] ?? ""}
+          onChange={change(name)}
+        />
       )}
     </Field>
   );

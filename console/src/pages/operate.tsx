@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { answerOf, api, type Schemas } from "../api";
 import { bytes, number } from "../format";
 import { useEvery, useLoad } from "../load";
+import { mayOperate } from "../session";
 import { Act, Facts, Head, Note, Said, Shown, When } from "../ui";
 import { valueName, words } from "../words";
 
@@ -11,13 +12,19 @@ export function Operate(): JSX.Element {
     <>
       <Head title={words.value.operate} lead={words.value.operateLead} />
       <Health />
+      {mayOperate.value ? (
+        <>
+          <div class="two">
+            <Index />
+            <Integrity />
+          </div>
+          <Jobs />
+        </>
+      ) : (
+        <Note>{words.value.operatorsOnly}</Note>
+      )}
       <div class="two">
-        <Index />
-        <Integrity />
-      </div>
-      <Jobs />
-      <div class="two">
-        <Tenants />
+        {mayOperate.value && <Tenants />}
         <Usage />
       </div>
     </>
