@@ -89,7 +89,9 @@ def test_silence_is_shown_with_its_reason(served: Served, visit: Visit) -> None:
         for text in FAR:
             body = {"text": text, "tier": "history"}
             http.post("/api/memory/store", json=body).raise_for_status()
-        while not all(one["indexed"] for one in http.get("/api/memory/items").json()["items"]):
+        for _ in range(400):
+            if all(one["indexed"] for one in http.get("/api/memory/items").json()["items"]):
+                break
             time.sleep(0.1)
     address = f"{served.url}/console/ask?q=Who+won+the+chess+olympiad+in+Baku%3F"
     page = visit(address, user="silent", lang="he")
