@@ -51,8 +51,8 @@ TOOLS: Mapping[str, Mapping[str, Any]] = {
     "score_memories": {"scores": {"mem-2": "worked"}},
 }
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-# Made of ids, or measured.
-VARYING = re.compile(r"(_ms|Ms|trace_id|sha256|bytes|Bytes|cursor|cache_hit_rate|hash)$")
+# Made of ids, drawn, or measured.
+VARYING = re.compile(r"(_ms|Ms|trace_id|sha256|bytes|Bytes|cursor|cache_hit_rate|hash|secret)$")
 # What a route is sent: its example, or something beside it.
 Call = tuple[Route, Mapping[str, Any]]
 Step = tuple[str | None, Call]
