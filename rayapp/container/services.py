@@ -42,6 +42,7 @@ from rayapp.assistant.tools.rules.table import row_of
 from rayapp.assistant.tools.service import ToolsService
 from rayapp.bulk.ports import JobLauncher
 from rayapp.bulk.service import JobsService
+from rayapp.container import leader_tasks, shipped
 from rayapp.container.bootstrap import (
     Stores,
     load_texts,
@@ -51,28 +52,7 @@ from rayapp.container.bootstrap import (
     text_limits,
 )
 from rayapp.container.inference import breaker, rerank_service
-from rayapp.container.leader_tasks import (
-    backup_tasks,
-    cleanup_task,
-    daily_task,
-    drift_task,
-    preload_task,
-    resume_task,
-    retention_tasks,
-    sweep_task,
-    user_keys_tasks,
-)
-from rayapp.container.shipped import (
-    calibration_of,
-    heads_of,
-    importance_params,
-    knowledge_rule_of,
-    model_windows,
-    presets,
-    signal_words,
-    tool_table,
-)
-from rayapp.container.understanding import knowledge_service, understanders
+from rayapp.container.understanding import deciding_service, knowledge_service, understanders
 from rayapp.core.runtime import Runtime
 from rayapp.datagov.service import DatagovPreload
 from rayapp.documents.digest import BookDigests
@@ -123,7 +103,7 @@ from rayapp.search.vectors import VectorsService
 from rayapp.storage.backup_files import open_backups
 from rayapp.storage.files import kept_secret
 from rayapp.storage.webhook_sender import HttpWebhookSender
-from rayapp.understanding.deciding import Deciding, SentenceKinds
+from rayapp.understanding.deciding import Deciding
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.raw_data import RawDataService
 from rayapp.understanding.service import UnderstandingService
@@ -249,7 +229,7 @@ class Container:
     def calibrated(self) -> Calibrated:
         """Recipes that know how sure this embedder may be, and what is missing for it."""
         model = self.schema.model
-        found = calibrated(self.texts.recipes, calibration_of(model), model)
+        found = calibrated(self.texts.recipes, shipped.calibration_of(model), model)
         if found.notice is not None:
             log.warning("%s", found.notice)
         return found
@@ -296,7 +276,9 @@ class Container:
             views=self.views,
             runtime=self.runtime,
             encoder=self.encoder,
-            heads=heads_of(self.schema.encoder, self.schema.model) if self.schema.encoder else None,
+            heads=shipped.heads_of(self.schema.encoder, self.schema.model)
+            if self.schema.encoder
+            else None,
         )
         return SearchService(
             retrievers,
@@ -306,7 +288,7 @@ class Container:
             priors=PriorsService(self.stores.graphs, self.texts, runtime=self.runtime),
             on_empty=self.deferred.check_missing,
             runtime=self.runtime,
-            knowledge=knowledge_rule_of(self.schema.model, self.schema.encoder),
+            knowledge=shipped.knowledge_rule_of(self.schema.model, self.schema.encoder),
         )
 
     @cached_property
@@ -466,7 +448,7 @@ class Container:
             self.receipts,
             texts=self.texts,
             runtime=self.runtime,
-            priority=lambda tool: row_of(tool, tool_table()).priority,
+            priority=lambda tool: row_of(tool, shipped.tool_table()).priority,
         )
 
     @cached_property
@@ -478,15 +460,15 @@ class Container:
             self.outbox,
             self.stores.leases,
             tasks=[
-                sweep_task(self.consistency, self.settings.consistency),
-                drift_task(self.stores.events, self.runtime),
-                resume_task(self.jobs),
-                cleanup_task(cleanup.run),
-                daily_task(self.storage_report),
-                preload_task(DatagovPreload(self.jobs, self.settings.datagov)),
-                *backup_tasks(self.settings, self.clock, self.disk),
-                *user_keys_tasks(self.settings, self.clock),
-                *retention_tasks(self.retention, self.settings.retention),
+                leader_tasks.sweep_task(self.consistency, self.settings.consistency),
+                leader_tasks.drift_task(self.stores.events, self.runtime),
+                leader_tasks.resume_task(self.jobs),
+                leader_tasks.cleanup_task(cleanup.run),
+                leader_tasks.daily_task(self.storage_report),
+                leader_tasks.preload_task(DatagovPreload(self.jobs, self.settings.datagov)),
+                *leader_tasks.backup_tasks(self.settings, self.clock, self.disk),
+                *leader_tasks.user_keys_tasks(self.settings, self.clock),
+                *leader_tasks.retention_tasks(self.retention, self.settings.retention),
             ],
             learning=self.learning,
             runtime=self.runtime,
@@ -503,17 +485,8 @@ class Container:
     @cached_property
     def deciding(self) -> Deciding:
         """How much memories matter."""
-        kinds = None
-        heads = heads_of(self.schema.encoder, self.schema.model) if self.schema.encoder else None
-        if self.encoder is not None and heads is not None:
-            kinds = SentenceKinds(self.encoder, self.embedder, heads)
-        return Deciding(
-            self.stores.understandings,
-            self.stores.graphs,
-            signal_words(),
-            importance_params(),
-            runtime=self.runtime,
-            kinds=kinds,
+        return deciding_service(
+            self.stores, self.embedder, self.encoder, schema=self.schema, runtime=self.runtime
         )
 
     @cached_property
@@ -608,7 +581,7 @@ class Container:
             self.insights,
             self.books,
             sessions=self.sessions,
-            table=tool_table(),
+            table=shipped.tool_table(),
             runtime=self.runtime,
         )
 
@@ -656,7 +629,7 @@ class Container:
 
     @cached_property
     def personality(self) -> PersonalityService:
-        return PersonalityService(self.stores.personality, presets(), clock=self.clock)
+        return PersonalityService(self.stores.personality, shipped.presets(), clock=self.clock)
 
     @cached_property
     def completions(self) -> CompletionsService:
@@ -670,7 +643,7 @@ class Container:
                 timeout_s=settings.chat_timeout_s,
             )
         return CompletionsService(
-            self.hooks, endpoint, self.models, table=tool_table(), runtime=self.runtime
+            self.hooks, endpoint, self.models, table=shipped.tool_table(), runtime=self.runtime
         )
 
     @cached_property
@@ -681,9 +654,9 @@ class Container:
             self.personality,
             stores.conversations,
             stores.windows,
-            model_windows(),
+            shipped.model_windows(),
             self.clock,
-            table=tool_table(),
+            table=shipped.tool_table(),
         )
 
     # --- administration
@@ -699,10 +672,8 @@ class Container:
 
     @cached_property
     def webhooks(self) -> WebhooksService:
-        stores = self.stores
-        return WebhooksService(
-            stores.webhooks, self.webhook_sender, stores.stream, runtime=self.runtime
-        )
+        kept, stream = self.stores.webhooks, self.stores.stream
+        return WebhooksService(kept, self.webhook_sender, stream, runtime=self.runtime)
 
     @cached_property
     def webhook_feed(self) -> WebhookFeed:

@@ -3,11 +3,14 @@
 from functools import lru_cache
 
 from rayapp.container.bootstrap import Stores
+from rayapp.container.shipped import heads_of, importance_params, signal_words
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.load import CONFIG_DIR
-from rayapp.inference.ports import Embedder
+from rayapp.core.vectors import IndexSchema
+from rayapp.inference.ports import Embedder, Encoder
 from rayapp.search.rules.recipes import Texts
 from rayapp.storage.files import load_ontology, load_tables
+from rayapp.understanding.deciding import Deciding, SentenceKinds
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.statements.knowledge import KnowledgeService
 from rayapp.understanding.statements.rules.reading import Reader
@@ -27,6 +30,26 @@ def load_reader() -> Reader:
 def load_registry() -> Ontology:
     """Types and relations of the typed graph."""
     return load_ontology(TABLES / "ontology.yaml")
+
+
+def deciding_service(
+    stores: Stores,
+    embedder: Embedder,
+    encoder: Encoder | None,
+    *,
+    schema: IndexSchema,
+    runtime: Runtime,
+) -> Deciding:
+    """How much memories matter; without the encoder by tables alone."""
+    heads = None if encoder is None else heads_of(schema.encoder, schema.model)
+    return Deciding(
+        stores.understandings,
+        stores.graphs,
+        signal_words(),
+        importance_params(),
+        runtime=runtime,
+        kinds=SentenceKinds(encoder, embedder, heads) if encoder and heads else None,
+    )
 
 
 def knowledge_service(
