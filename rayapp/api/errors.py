@@ -104,6 +104,8 @@ CODES: Mapping[str, ErrorRow] = {
     "bad_always_inject": ErrorRow(422, "always_inject is for memory_bank only."),
     "bank_no_tags": ErrorRow(422, "The memory bank needs a tag."),
     "bank_no_quality": ErrorRow(422, "The memory bank needs importance and confidence."),
+    "too_many_webhooks": ErrorRow(409, "The user has as many webhooks as may be."),
+    "not_indexed": ErrorRow(409, "The memory has no vector yet, or none any more."),
     "merged": ErrorRow(409, "The memory lives on in another one; `details.memory_id`."),
     "bank_raw_exchange": ErrorRow(422, "The memory bank keeps facts, not whole exchanges."),
     "duplicate": ErrorRow(409, "The document is here already, or one of its title."),

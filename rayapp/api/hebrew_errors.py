@@ -67,6 +67,8 @@ SENTENCES: Mapping[str, str] = {
     "bad_validity": "valid_from מאוחר מ-valid_to.",
     "bad_supersedes": "supersedes אינו מזהה של זיכרון שאפשר להחליף.",
     "already_superseded": "זיכרון אחר כבר החליף אותו.",
+    "too_many_webhooks": "יש כבר כמספר המרבי של webhooks; יש למחוק אחד מהם קודם.",
+    "not_indexed": "לזיכרון אין עדיין וקטור, או שהוא כבר בארכיון; נסו שוב.",
     "bad_always_inject": "always_inject מיועד ל-memory_bank בלבד.",
     "bank_no_tags": "בנק הזיכרון דורש תגית.",
     "bank_no_quality": "בנק הזיכרון דורש חשיבות וביטחון.",

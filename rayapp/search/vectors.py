@@ -100,7 +100,10 @@ class VectorsService:
     async def _item(self, scope: ReadScope, memory_id: str) -> MemoryItem:
         item = await self.items.get(scope, memory_id)
         if item is None:
-            raise NotFound(f"There is no memory {memory_id}.", code="memory_not_found")
+            raise NotFound(
+                "There is no such memory; it may have been deleted.",
+                details={"memory_id": memory_id},
+            )
         return item
 
     async def _vector(self, item: MemoryItem) -> Vector:

@@ -52,8 +52,8 @@ class ReplayBody(bases.Strict):
 class DeliveriesQuery(bases.Strict):
     """Which deliveries."""
 
-    state: DeliveryState | None = None
-    limit: Annotated[int, Field(ge=1, le=bases.MAX_PAGE)] = 50
+    state: DeliveryState | None = bases.optional("Those that stand so; all when absent.")
+    limit: int = Field(50, ge=1, le=bases.MAX_PAGE, description="Deliveries.")
 
 
 class WebhookView(bases.Answer):

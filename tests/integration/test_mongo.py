@@ -70,7 +70,7 @@ UNIQUE = {
     "sessions": {"user_conversation"},
     "personality": {"user"},
     "exchanges": {"user_exchange"},
-    "understandings": {"user_source"},
+    "understandings": {"user_memory"},
     "turns": {"user_turn_message"},
     "model_windows": {"user_model"},
     "imports": {"user_archive"},

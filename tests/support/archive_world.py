@@ -67,10 +67,15 @@ class ArchiveWorld:
     async def work(self) -> None:
         """What the background owners do, until nothing is owed: what was put off is waited for."""
         indexing, outbox = self.container.indexing, self.container.outbox
+        understanding = self.container.understanding
         elapse = getattr(self.container.runtime.clock, "elapse", asyncio.sleep)
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                while await indexing.run_once() or await outbox.run_once():
+                while (
+                    await indexing.run_once()
+                    or await outbox.run_once()
+                    or await understanding.run_once()
+                ):
                     pass
                 if not await self._waits():
                     return
@@ -114,7 +119,13 @@ def settings_in(folder: Path, **overrides: Any) -> Settings:
     return load_settings(
         "local",
         env={},
-        overrides={"data": {"dir": folder}, "search": AT_ONCE, "promotion": PROMOTION, **overrides},
+        overrides={
+            "data": {"dir": folder},
+            "search": AT_ONCE,
+            "promotion": PROMOTION,
+            "understanding": {"settle_s": 0.0},
+            **overrides,
+        },
     )
 
 
@@ -171,3 +182,4 @@ async def fill(world: ArchiveWorld, word: str = "Haifa") -> None:
         source = SourceText(world.writes.user_id, "m-1", *said, None, None, None, ())
         for one in world.container.understanders:
             await one.understand(source)
+        await world.work()

@@ -383,7 +383,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ),
     UNDERSTANDINGS: (
         CLAIM_DUE,
-        index("user_source", "user_id memory_id", unique=True),
+        USER_MEMORY,
         index("user_text", "user_id source_hash"),
         index("user_topics", "user_id topics -said_at"),
     ),

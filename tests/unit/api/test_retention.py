@@ -23,6 +23,7 @@ DESTROYING = {key for key, rule in RULES.items() if Mark.DESTROYS in rule.marks}
 KEEPS = {
     ("DELETE", "/api/auth/session"),
     ("DELETE", "/api/auth/console"),
+    ("DELETE", "/api/webhooks/{webhook_id}"),
     ("DELETE", "/api/memory/ops/tenants/{org_id}"),
     ("DELETE", "/api/memory/ghost"),
     ("DELETE", "/api/model/context/{model_name}"),
@@ -149,7 +150,7 @@ async def test_nothing_of_a_held_user_goes(api: httpx.AsyncClient, world: Harnes
     for method, path in DESTROYING:
         template = path.replace("{target}", "history")
         url = template.format_map(
-            dict.fromkeys(("memory_id", "conversation_id", "book_id", "task_id"), name)
+            dict.fromkeys(("memory_id", "conversation_id", "book_id", "task_id", "node_id"), name)
         )
         refused = await api.request(method, url, headers={"X-User-Id": "dana"})
         assert (refused.status_code, refused.json()["code"]) == (409, "legal_hold"), url

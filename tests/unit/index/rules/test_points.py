@@ -99,6 +99,8 @@ def test_payload_holds_what_the_data_model_lists() -> None:
         "tool_name": "t",
         "doc_id": "d",
         "subject_id": "s",
+        "perspective_owner_id": None,
+        "topics": [],
         "category": "k",
         "format": "csv",
         "organization": "o",
