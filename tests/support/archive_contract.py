@@ -716,7 +716,7 @@ class ArchiveContract:
         found = await archive.left_of(world.reads, Part.CONVERSATION, "c-1")
         some = {"memory_items", "turns", "exchanges", "sessions", "receipts", "memory_outcomes"}
         assert {name for name, rows in found.items() if rows} == some | {"understandings"}
-        given = {"kg_given": 0, "kg_statements": 0, "understandings": 1}
+        given = {"kg_given": 0, "kg_statements": 0, "understandings": 0}
         memory = {"memory_items": 1, "memory_versions": 1, **given}
         assert await archive.left_of(world.reads, Part.MEMORY, "m-2") == memory
         async with world.http() as http:
