@@ -14,6 +14,7 @@ from rayapp.inference.ports import Embedder, Encoder
 from rayapp.inference.sentence_heads import READ_AS, Reading, SentenceHeads
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ReadScope
+from rayapp.memory.tiers import Tier
 from rayapp.text.concepts import extract_concepts
 from rayapp.text.language import detect_language
 from rayapp.understanding.ports import UnderstandingStore
@@ -84,7 +85,12 @@ class Deciding:
         tested = not set(policy.test_topics).isdisjoint(item.topics)
         found = []
         for side in sides_of(item):
-            around = Circumstances(again, await self._names(scope, item, side), tested)
+            around = Circumstances(
+                recurs=again,
+                names=await self._names(scope, item, side),
+                fact=item.tier is Tier.MEMORY_BANK,
+                tested=tested,
+            )
             found.append(await self._scored(side, policy, around))
         return tuple(found)
 

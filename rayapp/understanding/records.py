@@ -32,12 +32,17 @@ class Signal(StrEnum):
 
 
 class Override(StrEnum):
-    """What makes a text matter whatever its signals are. TESTED: a topic of the test switch."""
+    """What makes a text matter whatever its signals are.
+
+    FACT: it stands in the memory bank, so somebody has found that it matters. TESTED: a topic of
+    the test switch.
+    """
 
     RECURRENCE = "recurrence"
     GOAL = "goal"
     IDENTITY = "identity"
     DENSITY = "density"
+    FACT = "fact"
     TESTED = "tested"
 
 

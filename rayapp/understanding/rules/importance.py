@@ -68,10 +68,12 @@ class ImportanceParams(SettingsSection):
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What is known beside the text. `names`: known ones in it; `tested`: the test switch."""
+    """What is known beside the text. `names`: known ones in it; `fact`: of the memory bank;
+    `tested`: the test switch."""
 
     recurs: bool = False
     names: int = 0
+    fact: bool = False
     tested: bool = False
 
 
@@ -120,6 +122,8 @@ def _overrides(
         found -= OF_PERSONS
     if around.recurs:
         found.add(Override.RECURRENCE)
+    if around.fact:
+        found.add(Override.FACT)
     if around.tested:
         found.add(Override.TESTED)
     said = sum(sentence.words for sentence in read)

@@ -103,3 +103,12 @@ def test_it_is_on_where_one_runs_it_and_off_in_production() -> None:
         "RAYAPP_AUTH__SESSIONS": "false",
     }
     assert not load_settings("prod", env=servers).understanding.enabled
+
+
+@pytest.mark.parametrize("text", ["Dana lives in Haifa.", "דנה גרה בחיפה"])
+async def test_a_fact_of_the_memory_bank_matters_whatever_it_says(text: str) -> None:
+    world = Harness.ready()
+    told = {"tags": ("family",), "importance": 0.8, "confidence": 0.8}
+    found = await decided(world, text, tier=Tier.MEMORY_BANK, **told)
+    assert (found.passed, found.overrides) == (True, (Override.FACT,))
+    assert not (await decided(world, text, tier=Tier.HISTORY)).passed
