@@ -49,7 +49,7 @@ SAME_EXAMPLES = ("--hypothesis-seed=0",)
 # One to a core: the tests on an engine share the one that their file started, and it computes too.
 ONE_A_CORE = (*FORKS, str(os.cpu_count() or 1))
 # Beside tests that hold a server to its time.
-GIVING_WAY = ("nice", "-n", "5")
+GIVING_WAY = ("nice", "-n", "10")
 # Two stacks, each shared by the tests of a session: one waits most of the time.
 TWO_STACKS = (*FORKS, "2")
 # How often the steps that run are looked at, seconds.
