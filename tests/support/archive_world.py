@@ -34,6 +34,7 @@ PATIENCE_S, LOOK_S = 120.0, 0.1
 # Outcomes ask for a look at the tiers a minute later. Whether a test takes that long must not show
 # in its rows: in no test are they so old.
 PROMOTION = {"settle_s": 86_400.0}
+UNDERSTANDING = {"settle_s": 0.0}
 
 
 @dataclass
@@ -67,15 +68,10 @@ class ArchiveWorld:
     async def work(self) -> None:
         """What the background owners do, until nothing is owed: what was put off is waited for."""
         indexing, outbox = self.container.indexing, self.container.outbox
-        understanding = self.container.understanding
         elapse = getattr(self.container.runtime.clock, "elapse", asyncio.sleep)
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                while (
-                    await indexing.run_once()
-                    or await outbox.run_once()
-                    or await understanding.run_once()
-                ):
+                while await indexing.run_once() or await outbox.run_once():
                     pass
                 if not await self._waits():
                     return
@@ -123,7 +119,7 @@ def settings_in(folder: Path, **overrides: Any) -> Settings:
             "data": {"dir": folder},
             "search": AT_ONCE,
             "promotion": PROMOTION,
-            "understanding": {"settle_s": 0.0},
+            "understanding": UNDERSTANDING,
             **overrides,
         },
     )
@@ -182,4 +178,3 @@ async def fill(world: ArchiveWorld, word: str = "Haifa") -> None:
         source = SourceText(world.writes.user_id, "m-1", *said, None, None, None, ())
         for one in world.container.understanders:
             await one.understand(source)
-        await world.work()

@@ -291,6 +291,8 @@ async def test_parts_are_erased_with_certificates_and_nothing_beside(world: Arch
     await fill(world)
     other = ArchiveWorld(world.container, "noa")
     await fill(other, "Acre")
+    while await world.container.understanding.run_once():
+        pass
     before = await other.stores.archive.left(other.reads)
     part = "/api/memory/user/part"
     async with world.http() as http:
