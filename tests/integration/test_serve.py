@@ -29,7 +29,9 @@ def test_what_it_prints_is_what_works() -> None:
         said = process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:\d+", said)
         assert found is not None, said
-        lines = [process.stdout.readline() for _ in range(3)]
+        printed = [process.stdout.readline() for _ in range(4)]
+        assert httpx.get(printed[0].split()[-1], timeout=LIMIT_S).status_code == 200
+        lines = printed[1:]
         with httpx.Client(base_url=found[0], timeout=LIMIT_S) as api:
             answers = []
             for line in lines:
