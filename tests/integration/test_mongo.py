@@ -71,6 +71,12 @@ UNIQUE = {
     "personality": {"user"},
     "exchanges": {"user_exchange"},
     "understandings": {"user_memory"},
+    "kg_given": {"user_source"},
+    "kg_entities": {"user_entity"},
+    "kg_statements": {"user_statement"},
+    "webhooks": {"user_webhook"},
+    "webhook_deliveries": {"user_delivery"},
+    "webhook_feed": set(),
     "turns": {"user_turn_message"},
     "model_windows": {"user_model"},
     "imports": {"user_archive"},
@@ -95,6 +101,7 @@ TTL_S = {
     ("imports", "import_expiry"): 2_592_000,
     ("daily_metrics", "day_expiry"): 34_560_000,
     ("ended_tokens", "token_expiry"): 0,
+    ("webhook_deliveries", "delivery_expiry"): 0,
 }
 PARTIAL = {
     "active_text": {"status": "active"},
