@@ -71,11 +71,16 @@ REFUSED: Mapping[str, str] = {
     "if you mean it": "the word that is typed",
     "must be a YAML mapping": "a template is a document of its own within a string",
     "is no section; use": "a template is a document of its own within a string",
+    "the nearest one is": "the registry of types and relations is a file",
+    "; the vectors of": "how many numbers a vector has is the embedder's",
+    "vector: must have a length": "not all of its numbers are 0",
+    '"field":"url"': "where a name leads",
     "or a larger window": "what must stand in a prompt fits into half of a window, or not",
 }
 # Accepted although the schema forbids it.
 ACCEPTED: Mapping[str, str] = {
     "POST /v1/chat/completions": "parts of a message belong to the protocol, and go to the model",
+    "POST /api/memory/raw-data/batch": "a text that breaks a rule is refused alone",
     "POST /mcp": "the messages are read by the SDK of the protocol, which takes odd ids",
     "POST /api/memory/context": "one name of a tool, or its whole definition, for the name",
     "POST /api/memory/prefetch": "one name of a tool, or its whole definition, for the name",

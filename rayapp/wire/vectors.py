@@ -27,6 +27,9 @@ class NearestQuery(Filters):
     aliases: ClassVar = {"tier": "tiers"}
     limit: int = Field(10, ge=1, le=bases.MAX_PAGE, description="Memories.")
     tiers: TierList | None = bases.optional("Tiers; the five core ones when absent.")
+    include_superseded: bool = Field(False, description="Also what a newer memory replaced.")
+    always_inject: bool | None = bases.optional("Pinned, or not pinned.")
+    has_code: bool | None = bases.optional("Passages of documents with code.")
 
 
 class CompareBody(bases.Strict):

@@ -74,7 +74,7 @@ async def bank_page(call: CurrentCall, query: InQuery[wire.BankQuery]) -> wire.B
     )
 
 
-@routes.post(BANK, summary="Keep a fact", **writes(TooLarge, BankFull))
+@routes.post(BANK, summary="Keep a fact", **writes(TooLarge, BankFull, NotFound))
 async def bank_add(call: CurrentCall, body: wire.BankBody) -> wire.BankStoreAnswer:
     """Without tags the fact is tagged `pinned`. With `memory_id` the memory of that id is pinned:
     it stays where it is, and the fact takes over where it came from. A full bank archives its least
