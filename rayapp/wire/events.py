@@ -7,8 +7,8 @@ from pydantic import BeforeValidator, Field
 
 from rayapp.wire.bases import Absent, Answer, Strict, comma_list, optional
 
-# Kinds of `rayapp.admin.ports.StreamKind`.
-EventName = Literal[
+# Kinds of `rayapp.admin.ports.StreamKind`: those of a user, and with them that of operators.
+UserEventName = Literal[
     "stored",
     "indexed",
     "outcome",
@@ -21,8 +21,8 @@ EventName = Literal[
     "learned",
     "extended",
     "outcome_detected",
-    "job",
 ]
+EventName = Literal[UserEventName, "job"]
 
 
 class EventsQuery(Strict):

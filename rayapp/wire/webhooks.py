@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from rayapp.wire import bases
-from rayapp.wire.events import EventName
+from rayapp.wire.events import UserEventName
 
 MAX_URL_CHARS = 2_000
 MAX_DESCRIPTION_CHARS = 200
@@ -15,7 +15,7 @@ MAX_DAYS = 30
 
 Url = Annotated[str, Field(min_length=1, max_length=MAX_URL_CHARS)]
 Description = Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARS)]
-Kinds = Annotated[tuple[EventName, ...], Field(max_length=50)]
+Kinds = Annotated[tuple[UserEventName, ...], Field(max_length=50)]
 DeliveryState = Literal["waiting", "done", "dead"]
 
 

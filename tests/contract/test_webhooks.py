@@ -56,6 +56,10 @@ class WebhookContract:
         assert await store.get(ReadScope("dana"), "hook-1") == off
         assert await store.told() == [a_webhook("hook-2"), a_webhook(user_id="noa")]
         assert not await store.replace(a_webhook("gone"))
+        await store.switch_off(NOA, "hook-2", OffReason.GONE)
+        await store.switch_off(DANA, "hook-2", OffReason.FAILED)
+        failed = replace(a_webhook("hook-2"), off=OffReason.FAILED)
+        assert await store.get(ReadScope("dana"), "hook-2") == failed
 
     async def test_it_goes_with_its_log(self, store: WebhookStore) -> None:
         await store.add(a_webhook(), 2)

@@ -19,7 +19,7 @@ from rayapp.core.claims import Claim, put_back
 from rayapp.core.errors import NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.memory.item import derived_id
-from rayapp.memory.scope import ReadScope
+from rayapp.memory.scope import WriteScope
 
 log = logging.getLogger("rayapp.webhooks")
 # One process reads; another takes over after this time, seconds.
@@ -160,8 +160,8 @@ class WebhookDeliveries:
 
     async def _send(self, claim: Claim[Delivery]) -> None:
         queue, row = self.store.deliveries, claim.row
-        scope = ReadScope(row.user_id)
-        webhook = await self.store.get(scope, row.webhook_id)
+        whose = WriteScope(row.user_id)
+        webhook = await self.store.get(whose.own, row.webhook_id)
         if webhook is None:
             await queue.finish(claim, None)
             return
@@ -182,10 +182,10 @@ class WebhookDeliveries:
             return
         if reply.status == GONE:
             await queue.bury(claim, reply.error)
-            await self.store.replace(replace(webhook, off=OffReason.GONE))
+            await self.store.switch_off(whose, row.webhook_id, OffReason.GONE)
         elif BACKOFF.pause(claim.tries + 1, 0.0) is None:
             await queue.bury(claim, reply.error)
-            await self.store.replace(replace(webhook, off=OffReason.FAILED))
+            await self.store.switch_off(whose, row.webhook_id, OffReason.FAILED)
         else:
             random = self.runtime.random()
             await put_back(queue, claim, reply.error, backoff=BACKOFF, random=random)

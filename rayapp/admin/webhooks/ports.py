@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from rayapp.admin.webhooks.records import Delivery, LoggedDelivery, Reply, Webhook
+from rayapp.admin.webhooks.records import Delivery, LoggedDelivery, OffReason, Reply, Webhook
 from rayapp.core.claims import ClaimQueue, WorkState
 from rayapp.memory.scope import ReadScope, WriteScope
 
@@ -20,6 +20,9 @@ class WebhookStore(Protocol):
 
     async def replace(self, webhook: Webhook) -> bool:
         """False: it is gone."""
+
+    async def switch_off(self, scope: WriteScope, webhook_id: str, reason: OffReason) -> None:
+        """Nothing else of it changes: its user may be changing the rest."""
 
     async def delete(self, scope: WriteScope, webhook_id: str) -> bool:
         """With what is kept of its deliveries."""

@@ -11,7 +11,7 @@ from rayapp.admin.webhooks.ports import WebhookSender, WebhookStore
 from rayapp.admin.webhooks.records import TEST, Delivery, LoggedDelivery, OffReason, Reply, Webhook
 from rayapp.admin.webhooks.rules import SECRET_BYTES, checked_url, new_secret
 from rayapp.core.claims import WorkState
-from rayapp.core.errors import Conflict, InvalidInput, NotFound
+from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Runtime
 from rayapp.memory.scope import ReadScope, WriteScope
 
@@ -79,8 +79,8 @@ class WebhooksService:
         return found
 
     async def change(self, scope: WriteScope, webhook_id: str, change: WebhookChange) -> Webhook:
-        """What happened while it was off is told when it is on again, as far as the stream goes
-        back. Raises InvalidInput: nothing is sent to this address."""
+        """One that was off is told what happens from then on. Raises InvalidInput: nothing is sent
+        to this address."""
         found = await self.get(scope.own, webhook_id)
         if change.url is not None:
             await self.sender.check(*checked_url(change.url))
@@ -157,14 +157,3 @@ class WebhooksService:
             return feed.position
         finally:
             await feed.close()
-
-
-def checked_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
-    """Raises InvalidInput: one of them is no event of a user."""
-    known = {kind.value for kind in USER_KINDS}
-    if unknown := sorted(set(kinds) - known):
-        raise InvalidInput(
-            f"events: {unknown[0]} is none; known are {', '.join(sorted(known))}.",
-            details={"field": "events"},
-        )
-    return tuple(kinds)

@@ -7,11 +7,11 @@ from typing import Any
 from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import BulkWriteError
 
-from rayapp.admin.webhooks.records import Delivery, LoggedDelivery, Webhook
+from rayapp.admin.webhooks.records import Delivery, LoggedDelivery, OffReason, Webhook
 from rayapp.core.claims import WorkState
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo.claims import MongoClaimQueue
-from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.database import MongoDatabase, first, listed, updated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import WEBHOOK_DELIVERIES, WEBHOOK_FEED, WEBHOOKS
 from rayapp.storage.mongo.predicates import mine, own
@@ -42,6 +42,10 @@ class MongoWebhookStore:
         with translated():
             done = await self._rows.replace_one(_one(webhook), to_row(webhook))
         return done.matched_count > 0
+
+    async def switch_off(self, scope: WriteScope, webhook_id: str, reason: OffReason) -> None:
+        where = {**own(scope), "webhook_id": {"$eq": webhook_id}}
+        await updated(self._rows, where, {"$set": {"off": reason.value}})
 
     async def delete(self, scope: WriteScope, webhook_id: str) -> bool:
         where = {**own(scope), "webhook_id": {"$eq": webhook_id}}

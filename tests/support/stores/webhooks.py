@@ -1,10 +1,10 @@
 """Webhooks in process memory, and a sender that reaches nobody."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from rayapp.admin.webhooks.records import Delivery, LoggedDelivery, Reply, Webhook
+from rayapp.admin.webhooks.records import Delivery, LoggedDelivery, OffReason, Reply, Webhook
 from rayapp.admin.webhooks.rules import is_public, refuse_private
 from rayapp.core.claims import WorkState
 from rayapp.core.runtime import Clock
@@ -33,6 +33,11 @@ class InMemoryWebhookStore:
         if key in self.rows:
             self.rows[key] = webhook
         return key in self.rows
+
+    async def switch_off(self, scope: WriteScope, webhook_id: str, reason: OffReason) -> None:
+        key = (scope.user_id, webhook_id)
+        if key in self.rows:
+            self.rows[key] = replace(self.rows[key], off=reason)
 
     async def delete(self, scope: WriteScope, webhook_id: str) -> bool:
         key = (scope.user_id, webhook_id)

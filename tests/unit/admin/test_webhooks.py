@@ -3,19 +3,21 @@
 import base64
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rayapp.admin.ports import StreamKind
+from rayapp.admin.ports import USER_KINDS, StreamKind
 from rayapp.admin.webhooks.records import Delivery, OffReason, Reply, Webhook
 from rayapp.admin.webhooks.rules import BACKOFF, body_of, checked_url, headers_of, is_public, wants
-from rayapp.admin.webhooks.service import MOST_WEBHOOKS, WebhookChange, checked_kinds
+from rayapp.admin.webhooks.service import MOST_WEBHOOKS, WebhookChange
 from rayapp.core.claims import WorkState
 from rayapp.core.errors import Conflict, InvalidInput, NotFound
 from rayapp.memory.scope import WriteScope
+from rayapp.wire.events import UserEventName
 from tests.support.harness import Harness
 
 DANA, NOA = WriteScope("dana"), WriteScope("noa")
@@ -114,10 +116,8 @@ def test_a_day_is_tried() -> None:
     assert 86_400 <= sum(one or 0 for one in pauses) <= 90_000
 
 
-def test_kinds_that_are_none_are_named() -> None:
-    with pytest.raises(InvalidInput, match="job is none"):
-        checked_kinds(["stored", "job"])
-    assert checked_kinds([]) == ()
+def test_a_webhook_may_be_told_whatever_a_user_may_follow() -> None:
+    assert set(get_args(UserEventName)) == {kind.value for kind in USER_KINDS}
 
 
 async def test_events_of_the_user_are_sent_once_and_signed() -> None:
