@@ -12,7 +12,7 @@ import pytest
 
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
-from tests.browser.conftest import Served, Visit, serving
+from tests.browser.conftest import PATIENCE_MS, Served, Visit, serving
 from tests.support.harness import unsuspended
 
 if TYPE_CHECKING:
@@ -89,8 +89,9 @@ def test_silence_is_shown_with_its_reason(served: Served, visit: Visit) -> None:
         for text in FAR:
             body = {"text": text, "tier": "history"}
             http.post("/api/memory/store", json=body).raise_for_status()
-        for _ in range(400):
-            if all(one["indexed"] for one in http.get("/api/memory/items").json()["items"]):
+        for _ in range(int(PATIENCE_MS / 100)):
+            index = http.get("/api/memory/diagnostics").json()["index"]
+            if index["pending"] == index["unencoded"] == 0:
                 break
             time.sleep(0.1)
     address = f"{served.url}/console/ask?q=Who+won+the+chess+olympiad+in+Baku%3F"
