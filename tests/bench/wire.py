@@ -17,7 +17,8 @@ import uvloop
 from rayapp.core.errors import DependencyDown
 
 READ_BYTES = 1 << 16
-KEEP_EVERY = 20  # every 20th answer is kept for its stage timings
+ANSWERED = 200
+KEEP_EVERY = 20  # the first answer and every 20th after it is kept for its stage timings
 REFUSED = 429  # the service has too much to do: come again later
 PAUSE_S = 0.05  # of a client that was refused or lost its connection, before its next call
 
@@ -182,7 +183,7 @@ async def _client(url: str, calls: Sequence[Call], begin: float, end: float, see
         elif begin <= now <= end:
             seen.latencies_ms.append((now - started) * 1000.0)
             seen.statuses[status] = seen.statuses.get(status, 0) + 1
-            if index % KEEP_EVERY == 0:
+            if status == ANSWERED and seen.statuses[status] % KEEP_EVERY == 1:
                 seen.kept.append(body)
     connection.close()
 
