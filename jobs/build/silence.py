@@ -10,14 +10,16 @@ memories: learned on whole stores alone, a fifth of the questions of small ones 
 
 A logistic model weighs the signals of `search/rules/knowledge.py`; each kind of store, size and
 question counts alike. The cut is taken from predictions of models that saw nothing of the store.
-Two models are learned of the same examples: without the encoder's signals, and with them.
+Without the encoder's signals one model is learned, with them two: the second of the questions in
+another language than the store's (`crossed.yaml`).
 """
 
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +41,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.search.rules.confidence import file_name
 from rayapp.search.rules.fusion import DenseRetriever, speaks
 from rayapp.search.rules.knowledge import (
+    CROSSED_SIGNALS,
     ENCODED_SIGNALS,
     SIGNALS,
     KnowledgeModel,
@@ -54,6 +57,7 @@ from rayapp.text.passages import passages_of
 
 MODEL = "bilingual-static-1"
 EVERYDAY = Path(__file__).with_name("everyday.yaml")
+CROSSED = Path(__file__).with_name("crossed.yaml")
 FOLDER = CONFIG_DIR / "knowledge"
 HEQ_PARTS = 2
 SIZES, DRAWN = (12, 20, 40, 100), 2  # memories of a small store; stores of a size
@@ -68,6 +72,9 @@ DECIMALS = 4
 # Share of the evidence of each kind of store that a cut may lose: our own texts are written to be
 # asked in other words than theirs. Of the other questions, those that `yes` may take.
 MAY_LOSE, SURE = {"own": 0.05, "heq": 0.02}, 0.05
+# Of questions in another language than the store's: they are few, and what is asked of no store
+# is hard to tell from them.
+CROSSED_MAY_LOSE = {"own": 0.12, "heq": 0.12}
 DEPTH = 60
 HITS = 10  # among which evidence counts as found
 Floats = npt.NDArray[np.float64]
@@ -75,15 +82,30 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question of a store. `shown`: share of its evidence that a context would hold."""
+    """A question of a store. `shown`: share of its evidence that a context would hold. `crosses`:
+    it is in another language than the store."""
 
     signals: Mapping[str, float]
     kind: str
     store: str
     source: str
     size: str
+    crosses: bool
     shown: float = 0.0
     held_out: bool = False
+
+    @property
+    def teaches(self) -> bool:
+        """What is not found teaches nothing: silence loses nothing of it."""
+        return not self.held_out and (self.source != "own" or self.shown > 0.0)
+
+
+class Answer(NamedTuple):
+    """What a search weighed, whether it crosses, and the share of the evidence in its best hits."""
+
+    signals: dict[str, float]
+    crosses: bool
+    shown: float
 
 
 class Bench:
@@ -116,8 +138,7 @@ class Bench:
             rows.append(Row(item, self._embed(texts), sparse, self._reader.passages(texts)))
         return rows
 
-    def ask(self, view: UserView, text: str, gold: Sequence[str]) -> tuple[dict[str, float], float]:
-        """Signals, and the share of the evidence among the best hits."""
+    def ask(self, view: UserView, text: str, gold: Sequence[str]) -> Answer:
         plan = plan_query(
             text,
             limit=None,
@@ -141,18 +162,32 @@ class Bench:
         shown = {one.item.memory_id for one in ranked[:HITS]}
         assert found.reach is not None
         reach = found.reach._replace(kinds=dict(self._heads.probabilities(reading).items()))
-        crossed = is_crossed(plan.language, ranked)
-        signals = signals_of(reach, self._forms.read(text), crosses=crossed)
-        return signals, len(shown & set(gold)) / len(gold) if gold else 0.0
+        return Answer(
+            signals_of(reach, self._forms.read(text)),
+            is_crossed(plan.language, ranked),
+            len(shown & set(gold)) / len(gold) if gold else 0.0,
+        )
 
 
 def stores_of(data: Path) -> dict[str, tuple[str, Corpus]]:
     """The stores that it learns from, with their kind."""
     own = [read_corpus(path.stem, path.read_text("utf-8")) for path in sorted(TEXTS.glob("*.txt"))]
     own += [read_chat(path) for path in sorted((TEXTS / CHATS).glob("*.yaml"))]
-    return {one.name: ("own", one) for one in own} | {
+    found = {one.name: ("own", one) for one in own} | {
         one.name: ("heq", one) for one in split(load_heq(data).corpora[0], HEQ_PARTS)
     }
+    asked = yaml.safe_load(CROSSED.read_text(encoding="utf-8"))
+    return {name: (kind, with_crossed(one, asked)) for name, (kind, one) in found.items()}
+
+
+def with_crossed(corpus: Corpus, asked: Mapping[str, str]) -> Corpus:
+    """The corpus with those of its questions that were asked in the other language as well."""
+    crossed = [
+        replace(one, question_id=f"{one.question_id}:crossed", text=asked[one.question_id])
+        for one in corpus.questions
+        if one.question_id in asked
+    ]
+    return replace(corpus, questions=(*corpus.questions, *crossed))
 
 
 def split(corpus: Corpus, parts: int) -> list[Corpus]:
@@ -203,13 +238,16 @@ def examples_of(stores: Mapping[str, tuple[str, Corpus]], bench: Bench) -> Itera
             view = UserView([rows[at] for at in places], bench.dims, bench.encoder_dims)
             small = size != "whole"
             for one in asked:
-                signals, shown = bench.ask(view, one.text, one.gold)
-                yield Example(signals, kind, name, "own", size, shown)
+                signals, crosses, shown = bench.ask(view, one.text, one.gold)
+                yield Example(signals, kind, name, "own", size, crosses, shown)
             for text in chance.sample(foreign, min(len(foreign), MOST_FOREIGN >> small)):
-                yield Example(bench.ask(view, text, ())[0], kind, name, "foreign", size)
+                signals, crosses, _ = bench.ask(view, text, ())
+                yield Example(signals, kind, name, "foreign", size, crosses)
             for said in chance.sample(daily, MOST_EVERYDAY >> small):
-                signals = bench.ask(view, said.text, ())[0]
-                yield Example(signals, kind, name, "everyday", size, held_out=said.held_out)
+                signals, crosses, _ = bench.ask(view, said.text, ())
+                yield Example(
+                    signals, kind, name, "everyday", size, crosses, held_out=said.held_out
+                )
 
 
 def foreign_of(
@@ -251,7 +289,7 @@ def plans_of(
 
 def fit(examples: Sequence[Example], names: Sequence[str]) -> tuple[dict[str, float], float]:
     """Weights and bias; each kind of store, size and question counts alike."""
-    used = [one for one in examples if not one.held_out]
+    used = [one for one in examples if one.teaches]
     raw = _matrix(used, names)
     mean, spread_of = raw.mean(axis=0), raw.std(axis=0) + 1e-9
     rows = np.c_[(raw - mean) / spread_of, np.ones(len(raw))]
@@ -291,12 +329,14 @@ def held_out(examples: Sequence[Example], names: Sequence[str]) -> Floats:
     return found
 
 
-def learn(examples: Sequence[Example], names: Sequence[str]) -> KnowledgeModel:
+def learn(
+    examples: Sequence[Example], names: Sequence[str], may_lose: Mapping[str, float]
+) -> KnowledgeModel:
     """The model over all examples; its cuts and measures come from held-out predictions."""
     weights, bias = fit(examples, names)
     held = held_out(examples, names)
     other = np.sort(held[[one.source != "own" for one in examples]])
-    least = cut_of(examples, held)
+    least = cut_of(examples, held, may_lose)
     measured = {}
     for kind in dict.fromkeys(one.kind for one in examples):
         for size in dict.fromkeys(one.size for one in examples if one.kind == kind):
@@ -314,20 +354,20 @@ def learn(examples: Sequence[Example], names: Sequence[str]) -> KnowledgeModel:
     )
 
 
-def cut_of(examples: Sequence[Example], held: Floats) -> float:
-    """The highest probability below which no kind of store has more of its evidence than it
-    `MAY_LOSE`; questions in another language than the store's are not decided by a cut alone."""
-    return min(_cut_of(kind, examples, held) for kind in MAY_LOSE)
+def cut_of(examples: Sequence[Example], held: Floats, may_lose: Mapping[str, float]) -> float:
+    """The highest probability below which no kind of store has more of its evidence than it may
+    lose."""
+    return min(_cut_of(kind, examples, held, share) for kind, share in may_lose.items())
 
 
-def _cut_of(kind: str, examples: Sequence[Example], held: Floats) -> float:
+def _cut_of(kind: str, examples: Sequence[Example], held: Floats, may_lose: float) -> float:
     rows = [
         (float(value), one.shown)
         for value, one in zip(held, examples, strict=True)
-        if one.kind == kind and one.shown > 0.0 and not one.signals["crosses"]
+        if one.kind == kind and one.shown > 0.0
     ]
     rows.sort()
-    allowed = MAY_LOSE[kind] * sum(shown for _, shown in rows)
+    allowed = may_lose * sum(shown for _, shown in rows)
     for value, shown in rows:
         allowed -= shown
         if allowed < 0.0:
@@ -362,10 +402,18 @@ def main() -> None:
     arguments = parser.parse_args()
     bench = Bench(arguments.model)
     examples = list(examples_of(stores_of(arguments.data), bench))
+    same = [one for one in examples if not one.crosses]
+    crossed = [one for one in examples if one.crosses]
+    # Without the encoder hardly anything tells the questions of another language apart.
+    alone = learn(same, SIGNALS, MAY_LOSE)
+    encoded = learn(same, ENCODED_SIGNALS, MAY_LOSE)
+    other = learn(crossed, CROSSED_SIGNALS, CROSSED_MAY_LOSE)
+    encoded = encoded.model_copy(update={"crossed": other})
     both = f"{arguments.model} {bench.encoder}"
-    for name, signals in ((arguments.model, SIGNALS), (both, ENCODED_SIGNALS)):
-        found = learn(examples, signals)
-        text = yaml.safe_dump(found.model_dump(), sort_keys=False, allow_unicode=True)
+    for name, found in ((arguments.model, alone), (both, encoded)):
+        text = yaml.safe_dump(
+            found.model_dump(exclude_none=True), sort_keys=False, allow_unicode=True
+        )
         head = f"# Written by `python -m jobs.build.silence` for {name!r}; do not edit it.\n"
         target = (arguments.out or FOLDER) / file_name(name)
         target.write_text(head + text, encoding="utf-8")

@@ -17,6 +17,7 @@ from rayapp.assistant.tools.rules.table import ANY_OTHER, ToolRow
 from rayapp.core.errors import ConfigError, InvalidInput
 from rayapp.search.rules.confidence import Calibration, file_name, parse_calibration
 from rayapp.search.rules.knowledge import (
+    CROSSED_SIGNALS,
     ENCODED_SIGNALS,
     SIGNALS,
     Forms,
@@ -203,15 +204,16 @@ def load_knowledge(folder: Path, model: str, encoder: str = "") -> KnowledgeRule
     alone = _knowledge(folder, model, SIGNALS)
     if alone is None:
         return None
-    encoded = _knowledge(folder, f"{model} {encoder}", ENCODED_SIGNALS) if encoder else None
+    both = (ENCODED_SIGNALS, CROSSED_SIGNALS)
+    encoded = _knowledge(folder, f"{model} {encoder}", *both) if encoder else None
     return KnowledgeRule(alone, load_forms(folder), encoded)
 
 
-def _knowledge(folder: Path, model: str, signals: Sequence[str]) -> KnowledgeModel | None:
+def _knowledge(folder: Path, model: str, *signals: Sequence[str]) -> KnowledgeModel | None:
     path = folder / file_name(model)
     if not path.is_file():
         return None
-    return parse_knowledge(path.stem, _tree(path, "Knowledge"), signals)
+    return parse_knowledge(path.stem, _tree(path, "Knowledge"), *signals)
 
 
 def load_forms(folder: Path) -> Forms:

@@ -4,7 +4,8 @@ A search gives its best hits, however little they have to do with the question, 
 nothing is noise. This asks one thing of the whole store before anything of it is put before a
 model: how near the nearest memory is, how much of what the question's words weigh the best one
 holds, how much of it no memory holds, and what kind of message it is. Where the encoder took part,
-it says how near the nearest memory is in meaning, and its heads what kind of message it is. The
+it says how near the nearest memory is in meaning, and its heads what kind of message it is; of a
+question in another language than the memories it weighs other things, since no word is alike. The
 weights are learned (`jobs/build/silence.py`) for one embedding model, and for it with one encoder;
 without them nothing is ever silenced.
 """
@@ -35,14 +36,19 @@ from rayapp.text.tokens import Token, token_terms, tokens
 
 SIGNALS = (
     *("nearest", "covered", "unknown", "size", "words", "known_words", "known_names"),
-    *("unknown_names", "small_talk", "order", "crosses", "crosses_nearest"),
+    *("unknown_names", "small_talk", "order"),
 )
 # What the encoder adds, and of which kinds of sentences its heads are heard.
 KINDS = ("small_talk", "general", "past", "documents")
 ENCODED_SIGNALS = (
     *SIGNALS,
-    *("encoder_nearest", "encoder_gap", "encoder_crosses"),
+    *("encoder_nearest", "encoder_gap"),
     *(f"kind_{kind}" for kind in KINDS),
+)
+# Of a question in another language than the memories: what does not hang on words.
+CROSSED_SIGNALS = (
+    *("nearest", "size", "known_names", "encoder_nearest", "encoder_gap"),
+    *("kind_small_talk", "kind_general", "kind_past"),
 )
 # Places of the readings of a word among the terms.
 Slots = tuple[int, ...]
@@ -54,8 +60,6 @@ FORM_WORDS = 3
 READ_CHARS = 1_000
 # Below so many memories how rare a word is says nothing, and little is lost by telling all.
 FEW_MEMORIES = 10
-# Share of small talk and general questions from which a sentence is held to be one of them.
-GENERAL = 0.8
 # Names that are counted: one more says no more.
 MOST_NAMES = 2
 
@@ -129,7 +133,11 @@ class Form:
 
 
 class KnowledgeModel(SettingsSection):
-    """A logistic model over signals, for one embedding model; written by `jobs.build.silence`."""
+    """A logistic model over signals, for one embedding model; written by `jobs.build.silence`.
+
+    `crossed`: the one of questions in another language than the memories; None: it decides none of
+    them but small talk and orders.
+    """
 
     weights: dict[str, float]
     bias: float
@@ -137,6 +145,7 @@ class KnowledgeModel(SettingsSection):
     sure: Share = setting(1.0, "Probability from which something is.")
     source: str = ""
     measured: dict[str, dict[str, float]] = Field({})
+    crossed: KnowledgeModel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +157,11 @@ class KnowledgeRule:
     forms: Forms
     encoded: KnowledgeModel | None = None
 
-    def model_for(self, reach: Reach) -> KnowledgeModel:
+    def model_for(self, reach: Reach, *, crosses: bool) -> KnowledgeModel:
+        """`crosses`: the memories are in another language than the question."""
         read = reach.encoder_nearest is not None and reach.kinds is not None
-        return self.encoded if self.encoded is not None and read else self.model
+        model = self.encoded if self.encoded is not None and read else self.model
+        return model.crossed if crosses and model.crossed is not None else model
 
 
 REASONS: Mapping[str, str] = {
@@ -167,11 +178,16 @@ REASONS: Mapping[str, str] = {
 
 
 def parse_knowledge(
-    name: str, tree: Mapping[str, Any], signals: Sequence[str] = SIGNALS
+    name: str,
+    tree: Mapping[str, Any],
+    signals: Sequence[str] = SIGNALS,
+    crossed: Sequence[str] = (),
 ) -> KnowledgeModel:
-    """ConfigError: a number is missing, or a weight is of a signal that there is not."""
+    """`crossed`: signals of its model for another language. ConfigError: a number is missing, or a
+    weight is of a signal that there is not."""
     model = parsed(KnowledgeModel, f"Knowledge {name}", tree)
-    wrong = sorted(model.weights.keys() ^ set(signals))
+    other = model.crossed.weights if model.crossed is not None else {}
+    wrong = sorted((model.weights.keys() ^ set(signals)) | (other.keys() ^ set(crossed)))
     if wrong:
         raise ConfigError(
             f"Knowledge {name}: weights: {', '.join(wrong)} missing or unknown: make it again with "
@@ -180,12 +196,12 @@ def parse_knowledge(
     return model
 
 
-def signals_of(reach: Reach, form: Form, *, crosses: bool) -> dict[str, float]:
-    """What the models weigh. `crosses`: the memories are in another language than the question."""
+def signals_of(reach: Reach, form: Form) -> dict[str, float]:
+    """What the models weigh."""
     mass = max(reach.mass, 1e-9)
     known = sum(_is_held(word, reach) for word in form.words)
     names = sum(_is_held(name, reach) for name in form.names)
-    return _encoded_signals(reach, crosses=crosses) | {
+    return _encoded_signals(reach) | {
         "nearest": reach.nearest,
         "covered": reach.covered / mass,
         "unknown": reach.unknown / mass,
@@ -196,18 +212,15 @@ def signals_of(reach: Reach, form: Form, *, crosses: bool) -> dict[str, float]:
         "unknown_names": float(min(len(form.names) - names, MOST_NAMES)),
         "small_talk": float(form.small_talk),
         "order": float(form.order),
-        "crosses": float(crosses),
-        "crosses_nearest": reach.nearest * crosses,
     }
 
 
-def _encoded_signals(reach: Reach, *, crosses: bool) -> dict[str, float]:
+def _encoded_signals(reach: Reach) -> dict[str, float]:
     if reach.encoder_nearest is None or reach.kinds is None:
         return {}
     return {
         "encoder_nearest": reach.encoder_nearest,
         "encoder_gap": reach.encoder_gap or 0.0,
-        "encoder_crosses": reach.encoder_nearest * crosses,
         **{f"kind_{kind}": reach.kinds[kind] for kind in KINDS},
     }
 
@@ -232,7 +245,8 @@ def knowledge_of(
     form = rule.forms.read(query.query)
     least = query.floor.knowledge if query.floor is not None else None
     crossed = is_crossed(plan.language, ranked)
-    found = assess_knowledge(reach, form, rule.model_for(reach), least, crosses=crossed)
+    model = rule.model_for(reach, crosses=crossed)
+    found = assess_knowledge(reach, form, model, least, crosses=crossed and model is rule.model)
     if found.known != "no":
         return found
     reason = "narrowed" if _narrowed(query, plan) else "held" if _held(ranked) else ""
@@ -258,19 +272,13 @@ def _held(ranked: Sequence[Ranked]) -> bool:
     )
 
 
-def _seldom_kept(reach: Reach, form: Form) -> bool:
-    """Whether such a message seldom asks for what a memory holds: by the heads, or by its words."""
-    if reach.kinds is not None:
-        return reach.kinds["small_talk"] + reach.kinds["general"] >= GENERAL
-    return (form.small_talk or form.order) and not form.of_self
-
-
 def assess_knowledge(
     reach: Reach, form: Form, model: KnowledgeModel, least: float | None, *, crosses: bool = False
 ) -> Knowledge:
-    """`least`: what the probability must be at least, where it is not the model's."""
+    """`least`: what the probability must be at least, where it is not the model's. `crosses`: the
+    memories are in another language, and the model learned nothing of such questions."""
     least = model.least if least is None else least
-    signals = signals_of(reach, form, crosses=crosses)
+    signals = signals_of(reach, form)
     z = model.bias + sum(weight * signals[name] for name, weight in model.weights.items())
     probability = 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, z))))
     known: Known = "unsure"
@@ -278,7 +286,7 @@ def assess_knowledge(
         reason = "of_memory"
     elif reach.memories < FEW_MEMORIES:
         reason = "few_memories"
-    elif probability < least and crosses and not _seldom_kept(reach, form):
+    elif probability < least and crosses and (form.of_self or not (form.small_talk or form.order)):
         reason = "other_language"
     elif probability < least:
         known, reason = "no", "far"

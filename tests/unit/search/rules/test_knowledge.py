@@ -8,6 +8,7 @@ from rayapp.core.errors import ConfigError
 from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.search.rules.candidates import Reach
 from rayapp.search.rules.knowledge import (
+    CROSSED_SIGNALS,
     ENCODED_SIGNALS,
     KINDS,
     REASONS,
@@ -121,7 +122,7 @@ def test_what_is_asked_in_another_language_is_told_unless_it_is_talk_or_an_order
 
 def test_signals_of_a_question_without_words() -> None:
     empty = Reach(memories=0, nearest=0.0, covered=0.0, mass=0.0, unknown=0.0, holders={})
-    assert set(signals_of(empty, Form(), crosses=False)) == set(SIGNALS)
+    assert set(signals_of(empty, Form())) == set(SIGNALS)
 
 
 def test_the_shipped_weights_are_whole_and_say_where_they_are_from() -> None:
@@ -148,15 +149,34 @@ READ = FAR._replace(
 
 
 def test_what_the_encoder_says_is_a_signal_where_it_took_part() -> None:
-    assert set(signals_of(FAR, WORDS, crosses=False)) == set(SIGNALS)
-    assert set(signals_of(READ, WORDS, crosses=False)) == set(ENCODED_SIGNALS)
+    assert set(signals_of(FAR, WORDS)) == set(SIGNALS)
+    assert set(signals_of(READ, WORDS)) == set(ENCODED_SIGNALS)
     # Without its heads it is not heard.
-    assert set(signals_of(READ._replace(kinds=None), WORDS, crosses=False)) == set(SIGNALS)
+    assert set(signals_of(READ._replace(kinds=None), WORDS)) == set(SIGNALS)
 
 
 def test_the_model_is_that_of_what_took_part(forms: Forms) -> None:
-    encoded = KnowledgeModel(weights=dict.fromkeys(ENCODED_SIGNALS, 0.0), bias=0.0)
+    crossed = KnowledgeModel(weights=dict.fromkeys(CROSSED_SIGNALS, 0.0), bias=0.0)
+    encoded = KnowledgeModel(weights=dict.fromkeys(ENCODED_SIGNALS, 0.0), bias=0.0, crossed=crossed)
     both = KnowledgeRule(MODEL, forms, encoded)
-    assert both.model_for(READ) is encoded
-    assert both.model_for(FAR) is MODEL
-    assert KnowledgeRule(MODEL, forms).model_for(READ) is MODEL
+    assert both.model_for(READ, crosses=False) is encoded
+    assert both.model_for(READ, crosses=True) is crossed
+    assert both.model_for(FAR, crosses=True) is MODEL
+    assert KnowledgeRule(MODEL, forms).model_for(READ, crosses=False) is MODEL
+
+
+def test_what_the_shipped_encoder_weighs_of_another_language() -> None:
+    rule = load_knowledge(CONFIG_DIR / "knowledge", "bilingual-static-1", "e5-small-he-en-1")
+    assert rule is not None
+    far = READ._replace(nearest=0.2, encoder_nearest=0.76, encoder_gap=0.01)
+    near = READ._replace(nearest=0.6, encoder_nearest=0.88, encoder_gap=0.06)
+    model = rule.model_for(far, crosses=True)
+    assert assess_knowledge(far, WORDS, model, None).known == "no"
+    assert assess_knowledge(near, WORDS, model, None).known == "yes"
+
+
+def test_weights_of_another_language_are_of_its_own_signals() -> None:
+    tree = {"weights": dict.fromkeys(ENCODED_SIGNALS, 1.0), "bias": 0.0}
+    tree["crossed"] = {"weights": {"words": 1.0}, "bias": 0.0}
+    with pytest.raises(ConfigError, match="words"):
+        parse_knowledge("x", tree, ENCODED_SIGNALS, CROSSED_SIGNALS)
