@@ -24,6 +24,7 @@ from rayapp.assistant.history.unlearning import Unlearning
 from rayapp.assistant.personality.service import PersonalityService
 from rayapp.assistant.prompt.service import PromptService
 from rayapp.assistant.tool_results.service import ToolResultService
+from rayapp.assistant.tools.known import KnownTools
 from rayapp.assistant.tools.rules.table import row_of
 from rayapp.assistant.tools.service import ToolsService
 from rayapp.bulk.ports import JobLauncher
@@ -487,6 +488,7 @@ class ProductContainer:
                 OrderLedger(self.memories, self.stores.events, clock=self.clock),
                 runtime=self.runtime,
             ),
+            self.hints,
             runtime=self.runtime,
         )
 
@@ -542,6 +544,7 @@ class ProductContainer:
             self.outcomes,
             self.insights,
             self.books,
+            KnownTools(self.hints, self.knowledge, self.derived),
             sessions=self.sessions,
             table=shipped.tool_table(),
             runtime=self.runtime,

@@ -65,9 +65,18 @@ class HintsService:
             built_ms=round((self.clock.monotonic() - began) * 1000, 3),
         )
 
-    def ways(self, tongue: TongueName) -> tuple[str, ...]:
-        """How what is known may be mentioned: implicitly, by the way, outright."""
-        return tuple(getattr(one, tongue) for one in self.wording.words.ways.values())
+    async def lines(self, scope: ReadScope, query: str, most: int) -> tuple[str, ...]:
+        """The same as lines of a prompt, then the three ways in which they may be mentioned."""
+        found = (await self.hints(scope, HintsRequest(query=query))).all()[:most]
+        if not found:
+            return ()
+        tongue, words = tongue_of(query), self.wording.words
+        ways = " ".join(getattr(one, tongue) for one in words.ways.values())
+        told = (
+            f"{one.title if one.kind is HintKind.EPISODES else one.text} ({one.when})"
+            for one in found
+        )
+        return *told, f"{getattr(words.ways_title, tongue)}: {ways}"
 
     async def _rows(self, scope: ReadScope, asked: HintsRequest) -> list[Derived]:
         """What was said counts from its first time on; what was seen, once it is accepted."""

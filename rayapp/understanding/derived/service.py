@@ -104,12 +104,8 @@ class DerivingService:
             until=part.happened_at + GAP,
         )
         found = await reads.wanted(wanted, MOST_SCENES)
-        others = [
-            scene
-            for one in found
-            if one.made_by is None
-            if (scene := without_source(one, part.source_id)).sources
-        ]
+        alone = (without_source(one, part.source_id) for one in found if one.made_by is None)
+        others = [one for one in alone if one.sources]
         scene = joined(part, others, await self._cosines(part, others)) if others else None
         if scene is not None:
             return scene.derived_id
