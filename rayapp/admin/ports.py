@@ -207,6 +207,9 @@ class StreamKind(StrEnum):
     LEARNED = "learned"
     EXTENDED = "extended"
     DETECTED = "outcome_detected"
+    THOUGHT = "thought"
+    EPISODE = "episode"
+    IMPORTANT = "important"
     JOB = "job"
 
 

@@ -28,6 +28,7 @@ from rayapp.api.routes import (
     completions,
     context,
     conversations,
+    derived,
     events,
     graphs,
     hooks,
@@ -56,7 +57,19 @@ from rayapp.core.settings.model import Settings
 
 # Fixed paths stand before the templates that would also match them.
 ROUTERS = (
-    *(memories, raw_data, search, bank, learning, graphs, knowledge, context, hooks, completions),
+    *(
+        memories,
+        raw_data,
+        derived,
+        search,
+        bank,
+        learning,
+        graphs,
+        knowledge,
+        context,
+        hooks,
+        completions,
+    ),
     *(conversations, insights, tools, mcp, tool_results, events, ops, jobs, system, personality),
     *(prompt, user_data, upkeep, session_tokens, vectors, webhooks, books, backup),
 )

@@ -80,6 +80,9 @@ Headers = Mapping[bytes, bytes]
 
 ITEM = "/api/memory/items/{memory_id}"
 RAW_DATA = "/api/memory/raw-data"
+EPISODES, THOUGHTS = "/api/memory/episodes", "/api/memory/thoughts"
+REVIEW = "/api/review"
+SUMMARIES = ("/api/memory/summary", "/memory/summary")
 BANK = "/api/memory/memory-bank"
 BANK_ITEM = "/api/memory/memory-bank/{memory_id}"
 JOB = "/api/memory/jobs/{job_id}"
@@ -155,6 +158,14 @@ _ROUTES: Mapping[str, Mapping[str, RouteScope | tuple[RouteScope, Mark]]] = {
     f"{RAW_DATA}/batch": {"POST": "write"},
     f"{RAW_DATA}/{{memory_id}}": {"GET": "read"},
     f"{RAW_DATA}/{{memory_id}}/reprocess": {"POST": "write"},
+    EPISODES: {"GET": "read", "POST": "write"},
+    f"{EPISODES}/{{derived_id}}": {"GET": "read"},
+    THOUGHTS: {"GET": "read"},
+    f"{THOUGHTS}/{{derived_id}}": {"GET": "read"},
+    REVIEW: {"GET": "read"},
+    f"{REVIEW}/{{kind}}/{{derived_id}}": {"POST": "write"},
+    SUMMARIES[0]: {"GET": "read", "POST": "read"},
+    SUMMARIES[1]: {"POST": "read"},
     "/api/memory/items": {"GET": "read"},
     ITEM: {"GET": "read", "PATCH": "write", "DELETE": ("write", Mark.DESTROYS)},
     f"{ITEM}/archive": {"POST": "write"},

@@ -94,6 +94,8 @@ CODES: Mapping[str, ErrorRow] = {
     "too_many_entity": ErrorRow(422, "Too many entities."),
     "bad_topic": ErrorRow(422, "A topic is empty or too long."),
     "too_many_topic": ErrorRow(422, "More topics than are stored."),
+    "nothing_to_undo": ErrorRow(409, "No decision on it is left to take back."),
+    "sources_gone": ErrorRow(409, "What it rested on is gone, so it cannot come back."),
     "understanding_off": ErrorRow(409, "Understanding is off (`understanding.enabled`)."),
     "reserved_name": ErrorRow(422, "The name of a field of a source begins with $."),
     "bad_importance": ErrorRow(422, "importance is not between 0 and 1."),

@@ -60,6 +60,8 @@ SENTENCES: Mapping[str, str] = {
     "too_many_entity": "יותר מדי ישויות.",
     "bad_topic": "נושא ריק או ארוך מדי.",
     "too_many_topic": "יותר מדי נושאים.",
+    "nothing_to_undo": "אין החלטה לבטל כאן.",
+    "sources_gone": "המקורות של זה כבר אינם, ולכן אי אפשר להחזיר אותו.",
     "understanding_off": "ההבנה כבויה כאן; יש להפעיל את understanding.enabled או לשמור ב-/store.",
     "reserved_name": "שם של שדה במקור מתחיל ב-$; יש לתת לו שם אחר.",
     "bad_importance": "importance צריך להיות בין 0 ל-1.",

@@ -21,6 +21,8 @@ MemoryIdPart = Annotated[str, Path(description="Id of the memory.", pattern=ID_P
 JobIdPart = Annotated[str, Path(description="Id of the job.", pattern=ID_PATTERN)]
 ToolName = Annotated[str, Path(description="Name of the tool, as the list of tools shows it.")]
 NodePart = Annotated[str, Path(description="Id of the node.", pattern=ID_PATTERN)]
+DerivedId = Annotated[str, Path(description="Id of the episode or thought.", pattern=ID_PATTERN)]
+ReviewKind = Annotated[str, Path(description="What it is: `thought` or `episode`.")]
 Target = Annotated[
     str,
     Path(

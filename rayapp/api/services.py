@@ -46,6 +46,8 @@ from rayapp.portability.imports import ImportService
 from rayapp.search.explain import Explainer
 from rayapp.search.service import SearchService
 from rayapp.search.vectors import VectorsService
+from rayapp.understanding.derived.hints import HintsService
+from rayapp.understanding.derived.reading import DerivedService, ReviewService
 from rayapp.understanding.raw_data import RawDataService
 from rayapp.understanding.statements.knowledge import KnowledgeService
 
@@ -71,6 +73,9 @@ class Services:
     books: BooksService
     bank: MemoryBankService
     raw_data: RawDataService
+    derived: DerivedService
+    review: ReviewService
+    hints: HintsService
     search: SearchService
     explainer: Explainer
     outcomes: OutcomesService

@@ -26,6 +26,7 @@ from rayapp.client.calls import (
 from rayapp.client.context import ContextCalls
 from rayapp.client.conversations import ConversationCalls
 from rayapp.client.core import key_header
+from rayapp.client.derived import DerivedCalls
 from rayapp.client.events import Event, Stream
 from rayapp.client.knowledge import KnowledgeCalls
 from rayapp.client.learning import LearningCalls
@@ -56,6 +57,7 @@ class AllCalls(
     BookCalls,
     ContextCalls,
     ConversationCalls,
+    DerivedCalls,
     KnowledgeCalls,
     LearningCalls,
     UserDataCalls,

@@ -24,6 +24,7 @@ from rayapp.assistant.history.unlearning import Unlearning
 from rayapp.assistant.personality.service import PersonalityService
 from rayapp.assistant.prompt.service import PromptService
 from rayapp.assistant.tool_results.service import ToolResultService
+from rayapp.assistant.tools.known import KnownTools
 from rayapp.assistant.tools.rules.table import row_of
 from rayapp.assistant.tools.service import ToolsService
 from rayapp.bulk.ports import JobLauncher
@@ -31,7 +32,14 @@ from rayapp.bulk.service import JobsService
 from rayapp.container import shipped
 from rayapp.container.bootstrap import Stores, load_texts, memories_service, schema_of, text_limits
 from rayapp.container.inference import breaker, rerank_service
-from rayapp.container.understanding import deciding_service, knowledge_service, understanders
+from rayapp.container.understanding import (
+    deciding_service,
+    derived_service,
+    hints_service,
+    knowledge_service,
+    review_service,
+    understanders,
+)
 from rayapp.core.runtime import Runtime
 from rayapp.documents.digest import BookDigests
 from rayapp.documents.reading import read_document
@@ -71,6 +79,8 @@ from rayapp.search.rules.confidence import Calibrated, calibrated
 from rayapp.search.service import SearchService
 from rayapp.search.vectors import VectorsService
 from rayapp.understanding.deciding import Deciding
+from rayapp.understanding.derived.hints import HintsService
+from rayapp.understanding.derived.reading import DerivedService, ReviewService
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.raw_data import RawDataService
 from rayapp.understanding.service import UnderstandingService
@@ -275,7 +285,7 @@ class ProductContainer:
 
     @cached_property
     def understanders(self) -> tuple[Understander, ...]:
-        return understanders(self.stores, self.texts, self.runtime)
+        return understanders(self.stores, self.texts, self.embedder, self.runtime)
 
     # --- index
 
@@ -446,6 +456,19 @@ class ProductContainer:
             self.memories, self.stores.understandings, self.deciding, runtime=self.runtime
         )
 
+    @cached_property
+    def derived(self) -> DerivedService:
+        """Episodes and thoughts."""
+        return derived_service(self.stores, self.memories, self.deciding, self.runtime)
+
+    @cached_property
+    def review(self) -> ReviewService:
+        return review_service(self.stores, self.runtime)
+
+    @cached_property
+    def hints(self) -> HintsService:
+        return hints_service(self.stores, self.runtime)
+
     # --- the assistant
 
     @cached_property
@@ -465,6 +488,7 @@ class ProductContainer:
                 OrderLedger(self.memories, self.stores.events, clock=self.clock),
                 runtime=self.runtime,
             ),
+            self.hints,
             runtime=self.runtime,
         )
 
@@ -520,6 +544,7 @@ class ProductContainer:
             self.outcomes,
             self.insights,
             self.books,
+            KnownTools(self.hints, self.knowledge, self.derived),
             sessions=self.sessions,
             table=shipped.tool_table(),
             runtime=self.runtime,

@@ -8,9 +8,17 @@ from rayapp.core.runtime import Runtime
 from rayapp.core.settings.load import CONFIG_DIR
 from rayapp.core.vectors import IndexSchema
 from rayapp.inference.ports import Embedder, Encoder
+from rayapp.memory.service import MemoriesService
 from rayapp.search.rules.recipes import Texts
-from rayapp.storage.files import load_ontology, load_tables
+from rayapp.storage.files import load_derived_words, load_ontology, load_tables
 from rayapp.understanding.deciding import Deciding, SentenceKinds
+from rayapp.understanding.derived.hints import HintsService
+from rayapp.understanding.derived.reading import DerivedReview, DerivedService, ReviewService
+from rayapp.understanding.derived.records import DerivedKind
+from rayapp.understanding.derived.rules.choosing import QuestionReader
+from rayapp.understanding.derived.rules.patterns import PatternReader
+from rayapp.understanding.derived.rules.wording import Wording
+from rayapp.understanding.derived.service import DerivedRules, DerivingService
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.statements.knowledge import KnowledgeService
 from rayapp.understanding.statements.rules.reading import Reader
@@ -66,9 +74,49 @@ def knowledge_service(
     )
 
 
-def understanders(stores: Stores, texts: Texts, runtime: Runtime) -> tuple[Understander, ...]:
-    """What derives from a text that passed the gate."""
+@lru_cache(maxsize=1)
+def load_wording() -> Wording:
+    """How what is derived is worded."""
+    return Wording(load_derived_words(TABLES / "derived.yaml"), load_reader().tables)
+
+
+@lru_cache(maxsize=1)
+def load_derived_rules() -> DerivedRules:
+    """What reads patterns and scenes; built once per process."""
+    return DerivedRules(PatternReader(load_reader().tables), load_wording(), signal_words())
+
+
+def derived_service(
+    stores: Stores, memories: MemoriesService, deciding: Deciding, runtime: Runtime
+) -> DerivedService:
+    """Episodes and thoughts as programs ask for them."""
+    return DerivedService(
+        stores.derived, stores.knowledge, memories, deciding, load_reader().tables, runtime.clock
+    )
+
+
+def review_service(stores: Stores, runtime: Runtime) -> ReviewService:
+    """What waits for a person, by kind."""
+    kinds = (DerivedKind.THOUGHT, DerivedKind.EPISODE)
+    return ReviewService(
+        {kind.value: DerivedReview(kind, stores.derived, runtime.clock) for kind in kinds}
+    )
+
+
+def hints_service(stores: Stores, runtime: Runtime) -> HintsService:
+    """What is known of somebody that helps with a question."""
+    questions = QuestionReader(load_reader().tables)
+    return HintsService(stores.derived, stores.knowledge, load_wording(), questions, runtime.clock)
+
+
+def understanders(
+    stores: Stores, texts: Texts, embedder: Embedder, runtime: Runtime
+) -> tuple[Understander, ...]:
+    """What derives from a text that passed the gate, each from what those before it gave."""
     statements = StatementsService(
         stores.knowledge, load_reader(), load_registry(), texts.expansions, clock=runtime.clock
     )
-    return (statements,)
+    deriving = DerivingService(
+        stores.derived, stores.knowledge, embedder, load_derived_rules(), runtime.clock
+    )
+    return statements, deriving

@@ -28,6 +28,7 @@ from rayapp.search.rules.knowledge import (
 from rayapp.search.rules.latest_words import LatestTable, LatestWords, latest_words
 from rayapp.search.rules.recipes import Recipe, parse_recipe, parsed
 from rayapp.text.expansions import Expansions
+from rayapp.understanding.derived.rules.wording import DerivedWords
 from rayapp.understanding.rules.importance import ImportanceParams
 from rayapp.understanding.rules.signals import SignalTable, SignalWords
 from rayapp.understanding.statements.rules.registry import Ontology
@@ -131,6 +132,11 @@ def load_tables(folder: Path) -> Tables:
         valued=_checked(folder / "values.yaml", TypeAdapter(Valued)),
         times=_checked(folder / "times.yaml", TypeAdapter(Times)),
     )
+
+
+def load_derived_words(path: Path) -> DerivedWords:
+    """How what is derived is worded. ConfigError names what is wrong in the file."""
+    return _checked(path, TypeAdapter(DerivedWords))
 
 
 def load_latest(path: Path) -> LatestWords:

@@ -6,7 +6,8 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from rayapp.core.errors import RayappError
+from rayapp.core.errors import Conflict, RayappError
+from rayapp.core.ids import org_of
 from rayapp.core.runtime import Runtime
 from rayapp.core.settings.model import UnderstandingSettings
 from rayapp.graphs.ports import GraphStore
@@ -75,6 +76,15 @@ class Deciding:
     def policy(self, org_id: str | None) -> UnderstandingSettings:
         """The settings of a tenant."""
         return self.runtime.settings.understanding.of_tenant(org_id)
+
+    def check_on(self, user_id: str) -> None:
+        """Raises Conflict where understanding is off."""
+        if not self.policy(org_of(user_id)).enabled:
+            raise Conflict(
+                "Understanding is off here: set understanding.enabled, or store the text with "
+                "POST /api/memory/store.",
+                code="understanding_off",
+            )
 
     async def decide(self, item: MemoryItem, row: Understanding) -> tuple[Importance, ...]:
         """Of each side of it."""

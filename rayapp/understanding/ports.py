@@ -26,6 +26,7 @@ class SourceText:
     subject_id: str | None
     perspective_owner_id: str | None
     topics: tuple[str, ...]
+    doc_id: str | None = None
 
 
 class Understander(Protocol):

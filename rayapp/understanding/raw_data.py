@@ -32,7 +32,7 @@ class RawDataService:
     async def add(self, scope: WriteScope, raw: NewMemory) -> Decided:
         """Score it, then keep it: active without an expiry, or archived. A text that is there
         already is not kept again; its topic may matter by now."""
-        self._check_on(scope)
+        self.deciding.check_on(scope.user_id)
         (item,) = self.memories.made(scope, [raw])
         row = row_of(item, self._trace_id())
         same = await self.store.same(scope.own, row.source_hash)
@@ -62,7 +62,7 @@ class RawDataService:
         self, scope: WriteScope, raws: Sequence[NewMemory | RayappError]
     ) -> list[Decided]:
         """In order; a bad one is refused alone."""
-        self._check_on(scope)
+        self.deciding.check_on(scope.user_id)
         found = []
         for raw in raws:
             try:
@@ -81,7 +81,7 @@ class RawDataService:
 
     async def reprocess(self, scope: WriteScope, memory_id: str, *, force: bool) -> Decided:
         """Decide anew, as things stand now. `force`: derive from it whatever the score is."""
-        self._check_on(scope)
+        self.deciding.check_on(scope.user_id)
         item = await self.memories.get(scope.own, memory_id)
         found = await self.store.find(scope.own, item.memory_id)
         row = replace(row_of(item, self._trace_id()), forced=force)
@@ -148,11 +148,3 @@ class RawDataService:
 
     def _trace_id(self) -> str:
         return request_id.get() or self.runtime.new_id()
-
-    def _check_on(self, scope: WriteScope) -> None:
-        if not self.deciding.policy(org_of(scope.user_id)).enabled:
-            raise Conflict(
-                "Understanding is off here: set understanding.enabled, or store the text with "
-                "POST /api/memory/store.",
-                code="understanding_off",
-            )

@@ -21,6 +21,9 @@ UserEventName = Literal[
     "learned",
     "extended",
     "outcome_detected",
+    "thought",
+    "episode",
+    "important",
 ]
 EventName = Literal[UserEventName, "job"]
 

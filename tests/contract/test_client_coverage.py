@@ -24,7 +24,7 @@ from rayapp.memory.item import derived_id
 from rayapp.memory.tiers import Tier
 from rayapp.understanding.ports import SourceText
 from tests.support.builders import an_item
-from tests.support.example_world import GARDEN, WAITING, add_books, add_webhook
+from tests.support.example_world import GARDEN, WAITING, add_books, add_derived, add_webhook
 from tests.support.harness import Harness
 from tests.support.jobs import a_job
 from tests.unit.api.serving import settings_with
@@ -62,6 +62,8 @@ LEFT_OUT: Mapping[str, str] = {
     "POST /api/memory/kg": "kept for the first client; it stores nothing",
     "POST /api/memory/prefetch": "`context` in the names of the first client",
     "GET /api/memory/context/insights": POST_FORM,
+    "GET /api/memory/summary": POST_FORM,
+    "POST /memory/summary": "a shorter path of the same",
     "GET /api/memory/context/cold-start": POST_FORM,
     "GET /api/hooks/context": POST_FORM,
     "GET /api/model/context": "the same with the name in its path",
@@ -88,6 +90,14 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "add_raw_data_batch": {"texts": [RawData(text="one"), RawData(text="שתיים")]},
     "raw_data": ONE,
     "reprocess_raw_data": {**ONE, "force": True},
+    "episodes": {"limit": 5},
+    "episode": {"episode_id": "episode-1"},
+    "add_episode": {"narrative": "Omri learned to ride a bike", "emotion_tags": ["proud"]},
+    "thoughts": {"state": "pending", "limit": 5},
+    "thought": {"thought_id": "thought-1"},
+    "review": {"kind": "thought", "limit": 5},
+    "decide_review": {"kind": "thought", "item_id": "thought-1", "decision": "accept"},
+    "memory_summary": {"query": "How do I keep running?", "recap": True},
     "items": {"limit": 5, "tiers": "memory_bank"},
     "item": ONE,
     "edit": {**ONE, "text": "Dana lives in Acre", "tags": ["home"]},
@@ -340,6 +350,7 @@ async def a_world() -> Harness:
     await add_webhook(world)
     said = ("admin", "mem-1", "Dana lives in Haifa.", world.clock.now(), None, None, None, ())
     await world.container.understanders[0].understand(SourceText(*said))
+    await add_derived(world)
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     await keys.create("shop", user_id="noa", scopes=["read"], org_id="acme")
     for due in await world.graphs.follow_ups(10):

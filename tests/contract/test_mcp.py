@@ -37,7 +37,10 @@ MODES = ["legacy", "2026-07-28", "auto"]
 # The setting that a service begins with.
 NAMED = tools_named(documents=True)
 README = Path(__file__).resolve().parents[2] / "README.md"
-READING = {"get_context_insights", "search_memory", "search_books"}
+READING = {
+    *("get_context_insights", "search_memory", "search_books"),
+    *("memory_summary", "who_is", "timeline"),
+}
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,

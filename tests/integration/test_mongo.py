@@ -74,6 +74,7 @@ UNIQUE = {
     "kg_given": {"user_source"},
     "kg_entities": {"user_entity"},
     "kg_statements": {"user_statement"},
+    "derived": {"user_derived"},
     "webhooks": {"user_webhook"},
     "webhook_deliveries": {"user_delivery"},
     "webhook_feed": set(),

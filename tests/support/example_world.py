@@ -26,8 +26,11 @@ from rayapp.inference.backends.chat_model import ChatEndpoint
 from rayapp.memory.item import Quality
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
+from rayapp.understanding.derived.ports import DerivedRows
+from rayapp.understanding.derived.records import DerivedKind, State
 from rayapp.understanding.ports import SourceText
 from tests.support.builders import an_item
+from tests.support.derived_contract import a_row
 from tests.support.harness import Harness, local_settings
 from tests.support.jobs import a_job
 
@@ -112,6 +115,7 @@ async def example_world() -> Harness:
     known = SourceText("admin", "mem-1", "Dana lives in Haifa.", said_at, None, None, None, ())
     for one in world.container.understanders:
         await one.understand(known)
+    await add_derived(world)
     await add_books(world)
     keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
     await keys.create("shop", user_id=None, scopes=["admin"], org_id="acme")
@@ -119,6 +123,20 @@ async def example_world() -> Harness:
     complete_with_endpoint(world)
     await world.services.storage_report.roll_up()
     return world
+
+
+async def add_derived(world: Harness) -> None:
+    """A thought that waits, one that is accepted, and an episode."""
+    (said,) = a_row(0).sources
+    said = replace(said, source_id="mem-1", said_at=world.clock.now(), happened_at=said.said_at)
+    waits = a_row(0, derived_id="thought-1", sources=(said,))
+    stands = replace(waits, derived_id="thought-2", state=State.ACCEPTED)
+    scene = replace(stands, derived_id="episode-1", kind=DerivedKind.EPISODE, pattern=None)
+
+    async def work(rows: DerivedRows) -> None:
+        await rows.put([waits, stands, scene])
+
+    await world.derived.change(WriteScope("admin"), work)
 
 
 async def add_webhook(world: Harness) -> None:

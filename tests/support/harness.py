@@ -47,6 +47,7 @@ from tests.support.models import NoBreakers
 from tests.support.stores import stores
 from tests.support.stores.conversations import InMemoryConversationStore
 from tests.support.stores.data import data_stores
+from tests.support.stores.derived import InMemoryDerivedStore
 from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.event_stream import InMemoryEventStream
 from tests.support.stores.exchanges import InMemoryExchangeQueue
@@ -239,6 +240,7 @@ class InMemoryStores(Stores):
         self.lifecycle = world.lifecycle
         self.graphs = world.graphs
         self.knowledge = world.knowledge
+        self.derived = world.derived
         self.jobs = world.jobs
         self.scan = world.scan
         self.usage = InMemoryUsageStore(world.clock)
@@ -303,6 +305,7 @@ class Harness:
         self.quarantine: Any = Switchable(InMemoryQuarantine(self.clock))
         self.exchanges: Any = Switchable(InMemoryExchangeQueue(self.clock))
         self.knowledge = InMemoryKnowledgeStore()
+        self.derived = InMemoryDerivedStore()
         self.shared: Any = Switchable(InMemorySharedItems(items, graphs))
         self.index: Any = Switchable(PassageIndex(InMemoryIndex()))
         self.model = ModelEmbedder()
@@ -338,6 +341,7 @@ class Harness:
             self.data.personality,
             clock=self.clock,
             knowledge=self.knowledge,
+            derived=self.derived,
         )
         self.archive.keeping(self.conversations, self.windows)
         self.webhooks = InMemoryWebhookStore(self.clock)

@@ -48,6 +48,7 @@ from rayapp.search.rules.recipes import Texts
 from rayapp.search.service import CONTEXT_HITS, SearchService
 from rayapp.search.tracing import Trace
 from rayapp.text.concepts import extract_concepts
+from rayapp.understanding.derived.hints import HintsService
 
 # Newest memories of one kind among which the best are chosen: far more than stand, so that a new
 # one evicts none that is worth more. Measured on one mongod: with 300 patterns about 10 ms more
@@ -212,7 +213,7 @@ KNOWN_HITS = 5
 # The kind of work in which memory itself is asked.
 ASKS_MEMORY = "memory_management"
 # What may be missing while memory still looked everywhere.
-HARMLESS = frozenset({"receipt", "reranker", "priors", "insights"})
+HARMLESS = frozenset({"receipt", "reranker", "priors", "insights", "hints"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +221,7 @@ class Found:
     """What was read for one question; None and empty where it could not be read.
 
     sure: how sure memory is of all that the message asks, when it asks several things.
+    hints: what is known of the user, as lines.
     """
 
     insights: ContextInsights | None
@@ -227,6 +229,7 @@ class Found:
     search: SearchAnswer | None
     others: tuple[MemoryItem, ...] = ()
     sure: ConfidenceLabel = "low"
+    hints: tuple[str, ...] = ()
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -264,6 +267,7 @@ class ContextService:
     sessions: DeferredSessions
     reactions: Reactions
     commands: CommandsService
+    hints: HintsService
     _: KW_ONLY
     runtime: Runtime
 
@@ -362,15 +366,35 @@ class ContextService:
         deadline = Deadline(self._settings.timeout_s, self.runtime.clock.monotonic)
         graphs = GraphsOnce(self.insights.graphs)
         # In this order the search and what stands before it ask for changes with one command.
-        (search, sure), standing, insights = await asyncio.gather(
+        (search, sure), standing, insights, hints = await asyncio.gather(
             self._ask_search(scope, request, task, intents, deadline, trace, graphs),
             self._read_standing(scope, deadline, trace),
             self._ask_insights(scope, request, deadline, trace, graphs),
+            self._read_hints(scope, request, deadline, trace),
         )
         others = (*_listed(intents), *await self._others(scope, search, trace))
-        found = Found(insights=insights, standing=standing, search=search, others=others, sure=sure)
+        found = Found(
+            insights=insights,
+            standing=standing,
+            search=search,
+            others=others,
+            sure=sure,
+            hints=hints,
+        )
         own = _own_turn(scope, request)
         return found if own is None else self._without(found, own, request.query)
+
+    async def _read_hints(
+        self, scope: ReadScope, request: ContextRequest, deadline: Deadline, trace: Trace
+    ) -> tuple[str, ...]:
+        """Nothing where they are off, which costs nothing."""
+        if not self._settings.hints:
+            return ()
+        found: tuple[str, ...] = ()
+        async with trace.stage("hints", degrades="hints"):
+            async with asyncio.timeout(deadline.limit(self._settings.timeout_s)):
+                found = await self.hints.lines(scope, request.query, self._settings.hints)
+        return found
 
     async def _ask_insights(
         self,
@@ -470,6 +494,7 @@ class ContextService:
             search=search,
             others=tuple(one for one in found.others if one.memory_id != own),
             sure=sure,
+            hints=found.hints,
         )
 
     async def _searched(
@@ -554,6 +579,7 @@ class ContextService:
             topic="" if found.silent else topic_of(request.recent),
             nothing=pinned.nothing_known(task.language) if _asks_memory(task, found) else "",
             notes=_notes(intents, task.language),
+            hints=found.hints,
         )
         limits = Limits(
             budget=request.token_budget or self._settings.token_budget,

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from rayapp.assistant.context.service import floor_of
 from rayapp.assistant.ports import SessionStore
 from rayapp.assistant.records import ToolAnswer, ToolCall
+from rayapp.assistant.tools.known import KnownTools
 from rayapp.assistant.tools.rules import definitions, texts
 from rayapp.assistant.tools.rules.arguments import read_arguments
 from rayapp.assistant.tools.rules.repairs import read_repaired
@@ -45,6 +46,7 @@ class ToolsService(ToolWrites):
 
     insights: InsightsService
     books: BooksService
+    known: KnownTools
     _: KW_ONLY
     sessions: SessionStore
     table: Mapping[str, ToolRow]
@@ -63,6 +65,9 @@ class ToolsService(ToolWrites):
             definitions.UpdateMemory.name: self.update,
             definitions.ArchiveMemory.name: self.archive,
             definitions.ScoreMemories.name: self.score,
+            definitions.MemorySummary.name: self.known.summary,
+            definitions.WhoIs.name: self.known.who_is,
+            definitions.Timeline.name: self.known.timeline,
         }
 
     async def call(self, scope: WriteScope, call: ToolCall) -> ToolAnswer:

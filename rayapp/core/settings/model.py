@@ -55,6 +55,9 @@ class ContextSettings(SettingsSection):
     )
     small_store: int = setting(5, "Up to so many memories, all of them are context.", ge=0, le=50)
     recent: int = setting(10, "Newest memories shown when nothing is found.", ge=0, le=50)
+    hints: int = setting(
+        0, "Hints about the user in the block, as decision 0101 makes them; 0: off.", ge=0, le=20
+    )
     cold_start: int = setting(10, "Memories of a cold start.", ge=1, le=50)
     receipt_ttl_days: float = setting(30.0, "Lifetime of the receipt of a prefetch, days.", gt=0)
 

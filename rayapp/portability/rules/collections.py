@@ -22,6 +22,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.portability.rules.kinds import Kind, Part
 from rayapp.search.ports import Receipt
 from rayapp.text.normalize import spellings
+from rayapp.understanding.derived.records import Derived
 from rayapp.understanding.statements.records import Entity, Given, Statement
 
 ITEMS = "memory_items"
@@ -193,6 +194,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection("kg_given", Kind.GRAPHS, ("source_id",), Given),
     Collection("kg_entities", Kind.GRAPHS, ("entity_id",), Entity),
     Collection("kg_statements", Kind.GRAPHS, ("statement_id",), Statement),
+    Collection("derived", Kind.GRAPHS, ("derived_id",), Derived),
     Collection(
         "documents",
         Kind.DOCUMENTS,
@@ -340,16 +342,26 @@ PARTS: Mapping[Part, Mapping[str, str]] = MappingProxyType(
             ITEMS: "source.conversation_id",
             "documents": "attached_to",
             "events": "data.conversation_id",
+            "derived": "sources.conversation_id",
             "kg_given": "conversation_id",
             **dict.fromkeys(
                 ("exchanges", "receipts", "sessions", "turns", "understandings", OUTCOMES),
                 "conversation_id",
             ),
         },
-        Part.DOCUMENT: {ITEMS: "source.doc_id", "documents": "book_id", "understandings": "doc_id"},
-        Part.SUBJECT: {ITEMS: "subject_id", "understandings": "subject_id", "kg_given": "about_id"},
+        Part.DOCUMENT: {
+            ITEMS: "source.doc_id",
+            "derived": "sources.doc_id",
+            "documents": "book_id",
+            "understandings": "doc_id",
+        },
+        Part.SUBJECT: {
+            **dict.fromkeys((ITEMS, "derived", "understandings"), "subject_id"),
+            "kg_given": "about_id",
+        },
         Part.MEMORY: {
             **dict.fromkeys((ITEMS, "memory_versions", "understandings"), "memory_id"),
+            "derived": "sources.source_id",
             **dict.fromkeys(("kg_given", "kg_statements"), "source_id"),
         },
     }

@@ -19,9 +19,10 @@ from rayapp.memory.ports import Event
 from rayapp.memory.scope import ReadScope
 from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.errors import RETRY_CODES, translated
-from rayapp.storage.mongo.indexes import EVENTS, ITEMS, JOBS, OUTCOMES, VERSIONS
+from rayapp.storage.mongo.indexes import EVENTS, ITEMS, JOBS, OUTCOMES, UNDERSTANDINGS, VERSIONS
 from rayapp.storage.mongo.predicates import mine, owned_by, text_is
 from rayapp.storage.mongo.rows import from_row, to_row
+from rayapp.understanding.records import Fate
 
 event_document = to_row
 
@@ -82,7 +83,9 @@ TAUGHT: Mapping[str, tuple[StreamKind, tuple[str, ...]]] = {
     "extended": (StreamKind.EXTENDED, ()),
     "outcome_detected": (StreamKind.DETECTED, ("outcome", "confidence", "receipt_id")),
 }
-BY_EVENT = MOVED | {name: kind for name, (kind, _) in TAUGHT.items()}
+# What was derived, by the kind of its row; told by its id alone.
+DERIVED: Mapping[str, StreamKind] = {"thought": StreamKind.THOUGHT, "episode": StreamKind.EPISODE}
+BY_EVENT = {**MOVED, **DERIVED, **{name: kind for name, (kind, _) in TAUGHT.items()}}
 BY_VERSION = {
     ChangeType.ARCHIVE.value: StreamKind.ARCHIVED,
     ChangeType.RESTORE.value: StreamKind.RESTORED,
@@ -94,13 +97,24 @@ SYNCED = SyncState.SYNCED.value
 _CHANGED_STATE: Document = {
     "$getField": {"field": "index.sync_state", "input": "$updateDescription.updatedFields"}
 }
+_CHANGED_FATE: Document = {
+    "$getField": {"field": "fate", "input": "$updateDescription.updatedFields"}
+}
+_MATTERS: Document = {
+    "$anyElementTrue": {
+        "$map": {
+            "input": "$fullDocument.sides",
+            "in": {"$gt": ["$$this.score", "$$this.threshold"]},
+        }
+    }
+}
 _IS_JOB: Document = {"ns.coll": JOBS}
 # Texts, queries and reasons given by people stay on the server.
 _TOLD = (
     *("user_id", "memory_id", "tier", "kind", "change_type", "outcome", "receipt_id"),
     *("conversation_id", "source.type", "source.conversation_id", "applied.memory_id"),
     *("data.tier", "data.outcome", "data.confidence", "data.receipt_id"),
-    *("data.conversation_id", "data.message_id", "tools"),
+    *("data.conversation_id", "data.message_id", "data.id", "tools"),
     *("data.from", "data.to", "data.rule", "job_id", "state", "stage", "total", "done", "failed"),
 )
 
@@ -222,6 +236,14 @@ def _conditions(kinds: frozenset[StreamKind]) -> tuple[list[Document], list[Docu
         if names:
             coarse.append(_is(collection, "insert"))
             exact.append({"ns.coll": collection, f"fullDocument.{path}": {"$in": names}})
+    if StreamKind.IMPORTANT in kinds:
+        # Its row is written often; it is news once, when it was derived from.
+        coarse += [
+            {"$and": [_is(UNDERSTANDINGS, "update"), {"$gt": [_CHANGED_FATE, None]}]},
+            _is(UNDERSTANDINGS, "replace"),
+        ]
+        derived = {"fullDocument.fate": Fate.DERIVED.value, "$expr": _MATTERS}
+        exact.append({"ns.coll": UNDERSTANDINGS, **derived})
     if StreamKind.JOB in kinds:
         coarse.append({"$eq": ["$ns.coll", JOBS]})
         exact.append({**_IS_JOB, "fullDocument.job_id": {"$type": "string"}})
@@ -266,6 +288,8 @@ def _outcome(_: str, doc: Document) -> tuple[StreamKind, Document]:
 
 
 def _event(operation: str, doc: Document) -> tuple[StreamKind, Document]:
+    if doc["kind"] in DERIVED:
+        return DERIVED[doc["kind"]], {"id": (doc.get("data") or {}).get("id")}
     if doc["kind"] not in TAUGHT:
         return _transition(operation, doc)
     kind, more = TAUGHT[doc["kind"]]
@@ -288,6 +312,10 @@ def _version(_: str, doc: Document) -> tuple[StreamKind, Document]:
     return BY_VERSION[doc["change_type"]], {"memory_id": doc["memory_id"]}
 
 
+def _matters(_: str, doc: Document) -> tuple[StreamKind, Document]:
+    return StreamKind.IMPORTANT, {"memory_id": doc["memory_id"]}
+
+
 def _job(_: str, doc: Document) -> tuple[StreamKind, Document]:
     names = ("job_id", "kind", "state", "stage", "total", "done", "failed")
     return StreamKind.JOB, {name: doc.get(name) for name in names}
@@ -298,6 +326,7 @@ _READERS: dict[str, Callable[[str, Document], tuple[StreamKind, Document]]] = {
     OUTCOMES: _outcome,
     EVENTS: _event,
     VERSIONS: _version,
+    UNDERSTANDINGS: _matters,
     JOBS: _job,
 }
 

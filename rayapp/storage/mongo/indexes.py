@@ -50,6 +50,7 @@ UNDERSTANDINGS = "understandings"
 GIVEN = "kg_given"
 KNOWN_ENTITIES = "kg_entities"
 STATEMENTS = "kg_statements"
+DERIVED = "derived"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -402,6 +403,11 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         index("user_subject_relation", "user_id subject_id relation -confirmed_at"),
         index("user_object_relation", "user_id object_id relation -confirmed_at"),
         index("user_relation", "user_id relation -confirmed_at"),
+    ),
+    DERIVED: (
+        index("user_derived", "user_id derived_id", unique=True),
+        index("user_rests_on", "user_id sources.source_id"),
+        index("user_kind_state", "user_id kind state -last_at derived_id"),
     ),
     EXCHANGES: (
         index("user_exchange", "user_id conversation_id message_id", unique=True),

@@ -56,6 +56,7 @@ class SignalTable(SettingsSection):
     identity: tuple[str, ...] = ()
     no_identity: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
+    then: tuple[str, ...] = ()
 
 
 class _Words:
@@ -148,6 +149,12 @@ def read_sentence(
     return by_words if kinds is None else _with_kinds(by_words, kinds)
 
 
+def count_said(name: str, text: str, words: SignalWords) -> int:
+    """How often words of a table are said."""
+    said = [_forms(token.text) for token in tokens(normalize(text))]
+    return sum(1 for _ in words[name].places(said))
+
+
 def _by_words(sentence: str, tables: SignalWords) -> ReadSentence:
     raw = [token.text for token in tokens(normalize(sentence))]
     words = [_forms(one) for one in raw]
@@ -187,7 +194,7 @@ def _opens(table: _Words, words: Sequence[frozenset[str]]) -> bool:
 
 
 # Tables of which a word counts wherever it stands.
-WHOLE = tuple(frozenset(SignalTable.model_fields) - {"me_endings", "asks", "keeps"})
+WHOLE = tuple(frozenset(SignalTable.model_fields) - {"me_endings", "asks", "keeps", "then"})
 
 
 def _with_kinds(read: ReadSentence, kinds: Mapping[str, float]) -> ReadSentence:

@@ -96,6 +96,7 @@ def source_text(item: MemoryItem, sides: Sequence[Importance], *, whole: bool) -
         subject_id=item.subject_id,
         perspective_owner_id=item.perspective_owner_id,
         topics=item.topics,
+        doc_id=item.source.doc_id,
     )
 
 

@@ -139,11 +139,13 @@ async def _settle_entities(
 ) -> None:
     gone = {one.entity_id: one for one in (before.mentions if before else ())}
     new = {one.entity_id: one for one in (given.mentions if given else ())}
-    others = sorted(gone.keys() - nodes.keys())
+    # An event is made anew with each reading of its source: what is counted is the one that stands.
+    fresh = {key for key, one in nodes.items() if not one.mentions}
+    others = sorted(gone.keys() - (nodes.keys() - fresh))
     stored = {one.entity_id: one for one in await rows.entities(others)} if others else {}
     put, delete = [], []
     for entity_id in sorted(gone.keys() | new.keys()):
-        entity = nodes.get(entity_id) or stored.get(entity_id)
+        entity = stored.get(entity_id) or nodes.get(entity_id)
         if entity is None:  # somebody deleted it
             continue
         at = given.said_at if given else None

@@ -46,6 +46,7 @@ from tests.support.clock import FakeClock
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores import rows as item_rows
 from tests.support.stores.conversations import InMemoryConversationStore
+from tests.support.stores.derived import InMemoryDerivedStore
 from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.documents import _Row as BookRow
 from tests.support.stores.exchanges import InMemoryExchangeQueue
@@ -107,6 +108,7 @@ class InMemoryUserArchive:
         personality: PersonalityStore,
         clock: Clock | None = None,
         knowledge: InMemoryKnowledgeStore | None = None,
+        derived: InMemoryDerivedStore | None = None,
     ) -> None:
         self._items = items
         self._graphs = graphs
@@ -128,6 +130,7 @@ class InMemoryUserArchive:
             "kg_given": _keyed("kg_given", known.given),
             "kg_entities": _keyed("kg_entities", known.entities),
             "kg_statements": _keyed("kg_statements", known.statements),
+            "derived": _keyed("derived", (derived or InMemoryDerivedStore()).rows),
             "memory_versions": _keyed("memory_versions", _Versions(items._versions), _version_doc),
             "memory_outcomes": Table(outcomes._events, _first_of_key, _outcome_doc, _outcome_of),
             "documents": Table(books.rows, _first_of_key, _book_doc, _book_of),
@@ -246,7 +249,9 @@ class InMemoryUserArchive:
             else:
                 table = self._tables[name]
                 docs = [table.to_doc(key, table.rows[key]) for key in self._of(user_id, table)]
-            found[name] = sum(_at(doc, path) in names_of(part, part_id) for doc in docs)
+            found[name] = sum(
+                not set(_at(doc, path)).isdisjoint(names_of(part, part_id)) for doc in docs
+            )
         return found
 
     async def left(self, scope: ReadScope) -> dict[str, int]:
@@ -384,10 +389,13 @@ def _set_in(row: Session) -> dict[str, Any]:
     return {one.name: value for one, value in values if value != one.default}
 
 
-def _at(doc: Any, path: str) -> Any:
+def _at(doc: Any, path: str) -> list[Any]:
+    """All that stands at a path: in a list it is in each of its members."""
+    found = [doc]
     for name in path.split("."):
-        doc = (doc or {}).get(name)
-    return doc
+        met = [(one or {}).get(name) for one in found]
+        found = [each for one in met for each in (one if isinstance(one, list) else [one])]
+    return found
 
 
 def _is_wanted(collection: Collection, doc: Row, wanted: RowsWanted) -> bool:

@@ -49,6 +49,9 @@ TOOLS: Mapping[str, Mapping[str, Any]] = {
     "update_memory": {"memory_id": "mem-1", "content": "Dana lives in Akko"},
     "archive_memory": {"memory_id": "mem-1", "reason": "not true"},
     "score_memories": {"scores": {"mem-2": "worked"}},
+    "memory_summary": {"query": "What matters to me? מה חשוב לי?"},
+    "who_is": {"who": "Dana"},
+    "timeline": {"about": "everything"},
 }
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # Made of ids, drawn, or measured.

@@ -389,3 +389,12 @@ async def test_a_premise_is_of_the_same_person(world: KnowledgeWorld) -> None:
     await world.say("m5", "I left Intel.", days=9)
     assert (await ask(world, "MANAGED_BY")).knowing is Knowing.NO_LONGER
     assert names(await ask(world, "MANAGED_BY", "Dana")) == ["Ruth"]
+
+
+async def test_an_event_stays_when_its_source_is_understood_again(world: KnowledgeWorld) -> None:
+    for _ in range(2):
+        await world.say("m-1", "I felt proud when my son won the science competition.")
+        (event,) = await world.knowledge.of_type(READS, "Event", 9)
+        assert (event.name, event.mentions) == ("my son won the science competition", 1)
+    await world.statements.take_back(USER, "m-1")
+    assert await world.knowledge.of_type(READS, None, 9) == []

@@ -213,6 +213,7 @@ TEXT_GAP = "  "
 # A name must not end the note that it stands in.
 _NO_BRACKETS = str.maketrans("()", "‹›")
 NOTES = "**About This Message:**"
+HINTS = "**About The User:**"
 TOPIC = "**Recent Topic:** "
 TOPIC_CHARS = 100  # client contract, "Context text"
 OPENING = (HEADER, "")
@@ -249,6 +250,7 @@ class Material:
         topic: what the conversation was about, raw.
         nothing: what is said in place of memories for the question when none is worth showing.
         notes: sentences about the message itself, which come before all that is found.
+        hints: what is known of the user that helps with the question, after these.
     """
 
     standing: Sequence[SectionItem] = ()
@@ -258,6 +260,7 @@ class Material:
     topic: str = ""
     nothing: str = ""
     notes: Sequence[str] = ()
+    hints: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,9 +364,9 @@ def etag_of(stable: str) -> str:
 
 
 def _volatile(page: _Page, material: Material, opening: tuple[str, ...]) -> None:
-    if material.notes:
-        rows = [f"{BULLET}{escape_text(one)}" for one in material.notes]
-        if page.add(*opening, NOTES, *rows, ""):
+    for title, sentences in ((NOTES, material.notes), (HINTS, material.hints)):
+        rows = [f"{BULLET}{escape_text(one)}" for one in sentences]
+        if rows and page.add(*opening, title, *rows, ""):
             opening = ()
     shown = {line.memory_id: line.text for line in page.lines}
     # Of what stands by its instruction alone, the rest may be what the question asks for.
@@ -377,8 +380,8 @@ def _volatile(page: _Page, material: Material, opening: tuple[str, ...]) -> None
     past = [one for one in found if one.section == "past"]
     _section(page, "past", past, material.recall, opening=opening)
     rest = [one for one in found if one.section != "past"]
-    sentences = (material.nothing,) if material.nothing and not rest else ()
-    _section(page, "relevant", rest, sentences, opening=() if page.rows else opening)
+    said = (material.nothing,) if material.nothing and not rest else ()
+    _section(page, "relevant", rest, said, opening=() if page.rows else opening)
     if material.topic.strip() and (page.rows or not opening):
         page.add(f"{TOPIC}{cut_line(material.topic, TOPIC_CHARS)}", "")
 

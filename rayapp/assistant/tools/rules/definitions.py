@@ -1,4 +1,4 @@
-"""The seven tools: one model each, from which every schema and every reading of arguments comes."""
+"""The tools: one model each, from which every schema and every reading of arguments comes."""
 
 import inspect
 import re
@@ -22,6 +22,7 @@ MAX_TAKEAWAY_CHARS = 1_000
 MAX_QUESTION_CHARS = 4_000
 MAX_ID_CHARS = 512
 MAX_REASON_CHARS = 100
+MAX_NAME_CHARS = 200
 # Importance and confidence of a fact that a model keeps without saying how sure it is (client
 # contract).
 DEFAULT_IMPORTANCE = 0.7
@@ -353,6 +354,56 @@ class ScoreMemories(Tool):
     receipt_id: ReceiptId = None
 
 
+class MemorySummary(Tool):
+    """What is known of the user that helps with this message: traits, goals, topics, feelings
+    that come back, and what happened. Let it shape the answer; never list it."""
+
+    name: ClassVar = "memory_summary"
+    title: ClassVar = "What is known of the user"
+    text_he: ClassVar = (
+        "מה ידוע על המשתמש שעוזר כאן: תכונות, מטרות, נושאים, רגשות שחוזרים ומה שקרה."
+    )
+    idempotent: ClassVar = True
+
+    query: Question = Field(
+        description="The user's message, in its own words and language.", validation_alias=_QUERY
+    )
+
+
+class WhoIs(Tool):
+    """Who or what somebody or something of the user's life is: family, work, home, and what else
+    was said of them, as it stands now."""
+
+    name: ClassVar = "who_is"
+    title: ClassVar = "Who somebody is"
+    text_he: ClassVar = "מי זה: משפחה, עבודה, בית ומה עוד נאמר עליו, כפי שזה נכון עכשיו."
+    idempotent: ClassVar = True
+
+    who: Annotated[parameters.Text, Field(max_length=MAX_NAME_CHARS)] = Field(
+        description="A name or a role of the user's, such as Dana or boss.",
+        validation_alias=AliasChoices("person", "query", "name_of", "entity"),
+    )
+
+
+class Timeline(Tool):
+    """What happened in the user's life, the newest first: about a person or a topic, or
+    everything."""
+
+    name: ClassVar = "timeline"
+    title: ClassVar = "What happened when"
+    text_he: ClassVar = "מה קרה ומתי בחיי המשתמש: על אדם, על נושא או הכול, מהחדש לישן."
+    idempotent: ClassVar = True
+
+    about: Annotated[parameters.Text, Field(max_length=MAX_NAME_CHARS)] = Field(
+        description="A person or a topic, or: everything.",
+        validation_alias=AliasChoices("query", "topic", "who", "person"),
+    )
+    limit: ResultCount = parameters.DEFAULT_RESULTS
+
+
+# What asks for all that happened.
+EVERYTHING = frozenset({"everything", "all", "הכול", "הכל"})
+
 TOOLS: tuple[type[Tool], ...] = (
     GetContextInsights,
     SearchMemory,
@@ -362,6 +413,9 @@ TOOLS: tuple[type[Tool], ...] = (
     UpdateMemory,
     ArchiveMemory,
     ScoreMemories,
+    MemorySummary,
+    WhoIs,
+    Timeline,
 )
 TOOLS_BY_NAME: Mapping[str, type[Tool]] = {tool.name: tool for tool in TOOLS}
 

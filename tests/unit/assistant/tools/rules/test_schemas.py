@@ -39,7 +39,7 @@ def test_the_schemas_are_those_of_the_golden_file() -> None:
     assert json.loads(FILE.read_text(encoding="utf-8")) == shown()
 
 
-def test_the_tools_are_the_seven_of_the_contract_and_the_documents() -> None:
+def test_the_tools_are_those_of_the_contract_the_documents_and_what_is_known() -> None:
     assert [tool.name for tool in TOOLS] == [
         "get_context_insights",
         "search_memory",
@@ -49,6 +49,9 @@ def test_the_tools_are_the_seven_of_the_contract_and_the_documents() -> None:
         "update_memory",
         "archive_memory",
         "score_memories",
+        "memory_summary",
+        "who_is",
+        "timeline",
     ]
 
 

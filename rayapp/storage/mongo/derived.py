@@ -1,0 +1,121 @@
+"""The MongoDB implementation of `DerivedStore`. Every query carries equality on user_id."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from pymongo import ASCENDING, DESCENDING, ReplaceOne
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from rayapp.core.scope import ReadScope, WriteScope
+from rayapp.storage.mongo.database import MongoDatabase, aggregated, listed
+from rayapp.storage.mongo.event_stream import event_document
+from rayapp.storage.mongo.indexes import DERIVED, EVENTS
+from rayapp.storage.mongo.predicates import mine, own
+from rayapp.storage.mongo.rows import reader, to_row
+from rayapp.understanding.derived.ports import MOST_ROWS, DerivedWanted
+from rayapp.understanding.derived.records import Derived, DerivedKind, State
+from rayapp.understanding.derived.rules.news import news_of
+
+Document = dict[str, Any]
+T = TypeVar("T")
+_derived = reader(Derived)
+
+
+class MongoDerivedRows:
+    """Implements `DerivedRows`: the rows of one user, within `session` or without one."""
+
+    def __init__(
+        self, database: MongoDatabase, owner: Document, session: AsyncClientSession | None = None
+    ) -> None:
+        self._rows = database.collection(DERIVED)
+        self._events = database.collection(EVENTS)
+        self._owner, self._session = owner, session
+
+    async def by_ids(self, ids: Sequence[str]) -> list[Derived]:
+        if not ids:
+            return []
+        where = {**self._owner, "derived_id": {"$in": list(ids)}}
+        return await listed(self._rows, where, _derived, session=self._session)
+
+    async def of_source(self, source_id: str) -> list[Derived]:
+        where = {**self._owner, "sources.source_id": {"$eq": source_id}}
+        order = [("derived_id", ASCENDING)]
+        return await listed(self._rows, where, _derived, sort=order, session=self._session)
+
+    async def wanted(self, wanted: DerivedWanted, limit: int = MOST_ROWS) -> list[Derived]:
+        if limit < 1:
+            return []
+        where = {**self._owner, **_where(wanted)}
+        order = [("last_at", DESCENDING), ("derived_id", ASCENDING)]
+        return await listed(
+            self._rows, where, _derived, sort=order, limit=limit, session=self._session
+        )
+
+    async def put(self, rows: Sequence[Derived]) -> None:
+        if not rows:
+            return
+        writes = [
+            ReplaceOne(
+                {**self._owner, "derived_id": one.derived_id},
+                {**to_row(one), **self._owner},
+                upsert=True,
+            )
+            for one in rows
+        ]
+        await self._rows.bulk_write(writes, ordered=False, session=self._session)
+
+    async def delete(self, ids: Sequence[str]) -> None:
+        if ids:
+            where = {**self._owner, "derived_id": {"$in": list(ids)}}
+            await self._rows.delete_many(where, session=self._session)
+
+    async def tell(self, rows: Sequence[Derived], at: datetime) -> None:
+        if rows:
+            told = [news_of(self._owner["user_id"], one, at) for one in rows]
+            await self._events.insert_many(map(event_document, told), session=self._session)
+
+
+class MongoDerivedStore:
+    """Implements `DerivedStore`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
+
+    def reads(self, scope: ReadScope) -> MongoDerivedRows:
+        return MongoDerivedRows(self._database, mine(scope))
+
+    async def change(
+        self, scope: WriteScope, work: Callable[[MongoDerivedRows], Awaitable[T]]
+    ) -> T:
+        owner = own(scope)
+
+        async def run(session: AsyncClientSession) -> T:
+            return await work(MongoDerivedRows(self._database, owner, session))
+
+        return await self._database.transaction(run)
+
+    async def pending(self, scope: ReadScope) -> Mapping[DerivedKind, int]:
+        waiting = {**mine(scope), "state": State.PENDING.value}
+        steps = [{"$match": waiting}, {"$group": {"_id": "$kind", "rows": {"$sum": 1}}}]
+        found = await aggregated(self._database.collection(DERIVED), steps)
+        return {DerivedKind(row["_id"]): row["rows"] for row in found}
+
+
+def _where(wanted: DerivedWanted) -> Document:
+    where: Document = {}
+    if wanted.kind is not None:
+        where["kind"] = wanted.kind.value
+    if wanted.states is not None:
+        where["state"] = {"$in": [one.value for one in wanted.states]}
+    if wanted.types is not None:
+        where["pattern.type"] = {"$in": [one.value for one in wanted.types]}
+    if wanted.subject_ids is not None:
+        where["subject_id"] = {"$in": list(wanted.subject_ids)}
+    if wanted.perspective_ids is not None:
+        where["perspective_owner_id"] = {"$in": list(wanted.perspective_ids)}
+    if wanted.since is not None:
+        where["last_at"] = {"$gte": wanted.since}
+    if wanted.until is not None:
+        where["first_at"] = {"$lte": wanted.until}
+    return where

@@ -1,0 +1,68 @@
+"""The seams of episodes and thoughts.
+
+Errors: an implementation raises only classes of `rayapp.core.errors`. Times are tz-aware UTC.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from rayapp.core.scope import ReadScope, WriteScope
+from rayapp.understanding.derived.records import Derived, DerivedKind, State, SubjectType
+
+T = TypeVar("T")
+# More rows than are read at once.
+MOST_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedWanted:
+    """Conditions, joined by AND. None = no condition.
+
+    Attributes:
+        subject_ids, perspective_ids: whom it is about, who told it; None among them: nobody else.
+        since, until: the row reaches into this time.
+    """
+
+    kind: DerivedKind | None = None
+    states: tuple[State, ...] | None = None
+    types: tuple[SubjectType, ...] | None = None
+    subject_ids: tuple[str | None, ...] | None = None
+    perspective_ids: tuple[str | None, ...] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+class DerivedReads(Protocol):
+    """The rows of one user."""
+
+    async def by_ids(self, ids: Sequence[str]) -> list[Derived]: ...
+
+    async def of_source(self, source_id: str) -> list[Derived]:
+        """What rests on it, also beside others."""
+
+    async def wanted(self, wanted: DerivedWanted, limit: int = MOST_ROWS) -> list[Derived]:
+        """Those said last first, then by id."""
+
+
+class DerivedRows(DerivedReads, Protocol):
+    """The same within a change: what it reads stays as it is until it ends."""
+
+    async def put(self, rows: Sequence[Derived]) -> None: ...
+    async def delete(self, ids: Sequence[str]) -> None: ...
+    async def tell(self, rows: Sequence[Derived], at: datetime) -> None:
+        """The event stream tells of them, by their ids."""
+
+
+class DerivedStore(Protocol):
+    """`derived`."""
+
+    def reads(self, scope: ReadScope) -> DerivedReads: ...
+
+    async def change(self, scope: WriteScope, work: Callable[[DerivedRows], Awaitable[T]]) -> T:
+        """`work` as one change: all of it is there, or nothing. It may be run again when another
+        change came between."""
+
+    async def pending(self, scope: ReadScope) -> Mapping[DerivedKind, int]:
+        """How many wait for the user, by kind."""

@@ -1,0 +1,1 @@
+"""Pure rules: scenes, patterns, support, wording, hints."""

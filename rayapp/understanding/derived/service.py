@@ -1,0 +1,225 @@
+"""Derives episodes and thoughts from what a text gave to the typed graph: one difference."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rayapp.core.errors import EmbedderDown
+from rayapp.core.runtime import Clock
+from rayapp.core.scope import ReadScope, WriteScope
+from rayapp.inference.ports import Embedder
+from rayapp.memory.item import derived_id
+from rayapp.text.normalize import content_hash
+from rayapp.understanding.derived.ports import DerivedRows, DerivedStore, DerivedWanted
+from rayapp.understanding.derived.records import Derived, DerivedKind, Evidence, State
+from rayapp.understanding.derived.rules.patterns import Graph, PatternReader, Sign
+from rayapp.understanding.derived.rules.scenes import GAP, joined, middle, scene_of, worded
+from rayapp.understanding.derived.rules.support import (
+    revised,
+    settled,
+    with_evidence,
+    without_source,
+)
+from rayapp.understanding.derived.rules.wording import Wording
+from rayapp.understanding.ports import SourceText
+from rayapp.understanding.rules.signals import SignalWords
+from rayapp.understanding.statements.ports import KnowledgeStore, StatementsWanted
+from rayapp.understanding.statements.records import Level
+
+# Scenes about the time of a text that it is compared with, and what that may take, seconds.
+MOST_SCENES = 20
+EMBED_S = 5.0
+
+
+@dataclass(frozen=True)
+class DerivedRules:
+    """What reads patterns and scenes, and words them."""
+
+    patterns: PatternReader
+    wording: Wording
+    signals: SignalWords
+
+
+@dataclass(eq=False)
+class DerivingService:
+    """Implements `Understander`; it comes after the one of statements, whose rows it reads."""
+
+    store: DerivedStore
+    knowledge: KnowledgeStore
+    embedder: Embedder
+    rules: DerivedRules
+    clock: Clock
+
+    async def understand(self, source: SourceText) -> None:
+        """What the text speaks for is put in the place of what it spoke for before."""
+        graph = await self._graph(source)
+        signs = self.rules.patterns.signs(source, graph)
+        part = scene_of(source, graph, self.rules.signals)
+        scene_id = None if part is None else await self._scene(source, part)
+
+        async def work(rows: DerivedRows) -> None:
+            await self._settle(rows, source, signs, scene_id, part)
+
+        if signs or part is not None or await self._rests_on(source.user_id, source.source_id):
+            await self.store.change(WriteScope(source.user_id), work)
+
+    async def take_back(self, user_id: str, source_id: str) -> None:
+        """What rests on it loses it, and falls where too little is left."""
+
+        async def work(rows: DerivedRows) -> None:
+            resting = await rows.of_source(source_id)
+            await self._put(rows, [(one, without_source(one, source_id)) for one in resting])
+
+        if await self._rests_on(user_id, source_id):
+            await self.store.change(WriteScope(user_id), work)
+
+    async def _rests_on(self, user_id: str, source_id: str) -> bool:
+        return bool(await self.store.reads(ReadScope(user_id)).of_source(source_id))
+
+    async def _graph(self, source: SourceText) -> Graph:
+        reads = self.knowledge.reads(ReadScope(source.user_id))
+        statements = await reads.statements(StatementsWanted(source_ids=(source.source_id,)))
+        if not statements:
+            return Graph()
+        ends = (
+            end
+            for one in statements
+            for end in (one.subject_id, one.object_id, one.holder_id, one.target_id)
+        )
+        nodes = await reads.entities(list(dict.fromkeys(end for end in ends if end)))
+        return Graph(tuple(statements), {one.entity_id: one for one in nodes})
+
+    # --- scenes
+
+    async def _scene(self, source: SourceText, part: Evidence) -> str:
+        """The id of the scene that a part belongs to, or begins."""
+        reads = self.store.reads(ReadScope(source.user_id))
+        wanted = DerivedWanted(
+            kind=DerivedKind.EPISODE,
+            states=(State.ACCEPTED,),
+            subject_ids=(source.subject_id,),
+            perspective_ids=(source.perspective_owner_id,),
+            since=part.happened_at - GAP,
+            until=part.happened_at + GAP,
+        )
+        found = await reads.wanted(wanted, MOST_SCENES)
+        alone = (without_source(one, part.source_id) for one in found if one.made_by is None)
+        others = [one for one in alone if one.sources]
+        scene = joined(part, others, await self._cosines(part, others)) if others else None
+        if scene is not None:
+            return scene.derived_id
+        about = (source.subject_id or "", source.perspective_owner_id or "")
+        made = derived_id(source.user_id, "episode", *about, part.source_id)
+        if any(one.derived_id == made for one in others):
+            # It began a scene that goes on without it.
+            made = derived_id(made, content_hash(part.quote))
+        return made
+
+    async def _cosines(self, part: Evidence, scenes: Sequence[Derived]) -> list[float] | None:
+        texts = [part.quote, *(one.quote for scene in scenes for one in scene.sources)]
+        try:
+            vectors = await self.embedder.embed(texts, "passage", timeout_s=EMBED_S)
+        except EmbedderDown:
+            return None
+        own, rest = middle(vectors[:1]), vectors[1:]
+        found, at = [], 0
+        for scene in scenes:
+            size = len(scene.sources)
+            found.append(float(np.dot(own, middle(rest[at : at + size]))))
+            at += size
+        return found
+
+    # --- one difference
+
+    async def _settle(
+        self,
+        rows: DerivedRows,
+        source: SourceText,
+        signs: Sequence[Sign],
+        scene_id: str | None,
+        part: Evidence | None,
+    ) -> None:
+        # What a person made of a source stands until the source goes.
+        resting = [one for one in await rows.of_source(source.source_id) if one.made_by is None]
+        stored = {one.derived_id: one for one in resting}
+        new = {one.derived_id for one in signs} | ({scene_id} if scene_id else set())
+        missing = sorted(new - stored.keys())
+        stored |= {one.derived_id: one for one in await rows.by_ids(missing)} if missing else {}
+        changes: list[tuple[Derived | None, Derived]] = []
+        for sign in signs:
+            old = stored.get(sign.derived_id)
+            base = old or self._new(source, sign.derived_id, DerivedKind.THOUGHT)
+            level = sign.pattern.level
+            base = replace(base, pattern=sign.pattern, level=level)
+            changes.append((old, with_evidence(base, sign.evidence)))
+        if scene_id is not None and part is not None:
+            scene = stored.get(scene_id)
+            begun = scene or self._new(source, scene_id, DerivedKind.EPISODE)
+            changes.append((scene, with_evidence(begun, part)))
+        changes += [
+            (one, without_source(one, source.source_id))
+            for one in resting
+            if one.derived_id not in new
+        ]
+        await self._put(rows, changes)
+
+    def _new(self, source: SourceText, key: str, kind: DerivedKind) -> Derived:
+        scene = kind is DerivedKind.EPISODE
+        now = self.clock.now()
+        return Derived(
+            derived_id=key,
+            kind=kind,
+            state=State.ACCEPTED if scene else State.FORMING,
+            level=Level.EXPLICIT,
+            sources=(),
+            subject_id=source.subject_id,
+            perspective_owner_id=source.perspective_owner_id,
+            first_at=source.said_at,
+            last_at=source.said_at,
+            created_at=now,
+            updated_at=now,
+        )
+
+    async def _put(
+        self, rows: DerivedRows, changes: Sequence[tuple[Derived | None, Derived]]
+    ) -> None:
+        now = self.clock.now()
+        put, gone, told = [], [], []
+        for old, changed in changes:
+            row = settled(changed)
+            if row is None:
+                gone.append(changed.derived_id)
+                continue
+            row = self._worded(row)
+            if old is not None and old.is_shown and _reads_otherwise(old, row):
+                row = revised(old, row, now, None)
+            if row == old:
+                continue
+            put.append(replace(row, updated_at=now))
+            if row.state in TOLD and not (old is not None and old.is_shown):
+                told.append(row)
+        await rows.put(put)
+        await rows.delete(gone)
+        await rows.tell(told, now)
+
+    def _worded(self, row: Derived) -> Derived:
+        """By the rules, unless a person gave it its words, or declined it and nothing is left."""
+        if row.worded_by is not None or not row.sources:
+            return row
+        if row.kind is DerivedKind.EPISODE:
+            title, text = worded(row)
+        elif row.pattern is not None:
+            last = (row.agreeing or row.sources)[-1]
+            title, text = self.rules.wording.of_thought(row.pattern, last.quote)
+        else:
+            return row
+        return replace(row, title=title, text=text)
+
+
+# States in which a row is news.
+TOLD = frozenset({State.PENDING, State.ACCEPTED})
+
+
+def _reads_otherwise(old: Derived, row: Derived) -> bool:
+    return (old.title, old.text, old.state) != (row.title, row.text, row.state)
