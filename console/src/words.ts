@@ -1,5 +1,6 @@
 // Every word of the console, in both languages, side by side: one cannot be forgotten.
 import { computed, signal } from "@preact/signals";
+import known from "./known.json";
 
 export type Language = "en" | "he";
 
@@ -14,6 +15,7 @@ const TABLE = {
   live: ["Live", "עכשיו"],
   documents: ["Documents", "מסמכים"],
   conversations: ["Conversations", "שיחות"],
+  people: ["People and things", "אנשים ודברים"],
   yours: ["Your data", "הנתונים שלך"],
   operate: ["Operate", "תפעול"],
   switchLanguage: ["עברית", "English"],
@@ -333,6 +335,62 @@ const TABLE = {
   forgotten: ["Forgotten: {0} rows", "נשכחו: {0} רשומות"],
   brokeOff: ["broke off", "נקטע"],
   untitled: ["Untitled", "ללא כותרת"],
+  // people
+  peopleLead: [
+    "Whom and what memories name, what is said of them, and which memory says it.",
+    "את מי ואת מה הזיכרונות מזכירים, מה נאמר עליהם, ואיזה זיכרון אומר זאת.",
+  ],
+  addNode: ["Add by hand", "הוספה ידנית"],
+  name: ["Name", "שם"],
+  newName: ["Its name", "השם"],
+  type: ["Type", "סוג"],
+  otherNames: ["Other names", "שמות נוספים"],
+  verified: ["made by hand", "נוסף ידנית"],
+  namedBy: ["Named by", "מוזכר ב־"],
+  firstSeen: ["First named", "הוזכר לראשונה"],
+  lastSeen: ["Last named", "הוזכר לאחרונה"],
+  mostNamed: [
+    "The {0} that are named most are shown. Search for a name to find the others.",
+    "מוצגים ה־{0} שמוזכרים הכי הרבה. כדי למצוא אחרים יש לחפש שם.",
+  ],
+  noNodes: [
+    "No one is named yet. Remember something about a person, or add one with the button above.",
+    "עדיין לא הוזכר אף אחד. אפשר לזכור משהו על אדם, או להוסיף בכפתור שלמעלה.",
+  ],
+  noneNamed: [
+    "Nothing with this name or type. Search for another name, or choose all types.",
+    "אין דבר בשם או בסוג הזה. אפשר לחפש שם אחר, או לבחור את כל הסוגים.",
+  ],
+  relations: ["What is said", "מה נאמר"],
+  relation: ["Relation", "קשר"],
+  toWhom: ["To", "אל"],
+  choose: ["Choose…", "לבחור…"],
+  sinceWhen: ["Since", "החל מ־"],
+  asOf: ["As it stood on (empty: now)", "כפי שהיה בתאריך (ריק: עכשיו)"],
+  noRelations: [
+    "Nothing is said of it yet. Link it by hand with the button above.",
+    "עדיין לא נאמר עליו דבר. אפשר לקשר ידנית בכפתור שלמעלה.",
+  ],
+  noRelationsThen: [
+    "Nothing was known of it then. Choose a later date, or none.",
+    "לא היה ידוע עליו דבר אז. אפשר לבחור תאריך מאוחר יותר, או לרוקן.",
+  ],
+  since: ["since {0}", "מ־{0}"],
+  upTo: ["until {0}", "עד {0}"],
+  inDoubt: [
+    "What this rests on no longer holds. Say it anew, or delete the memory that says it.",
+    "מה שזה נשען עליו כבר אינו תקף. אפשר לומר זאת מחדש, או למחוק את הזיכרון שאומר זאת.",
+  ],
+  saidBy: ["Memories that say it: {0}", "זיכרונות שאומרים זאת: {0}"],
+  timeline: ["Memories of it, newest first", "זיכרונות עליו, מהחדש לישן"],
+  noSources: ["No memory names it: it was made by hand.", "אף זיכרון אינו מזכיר אותו: הוא נוסף ידנית."],
+  link: ["Link", "קישור"],
+  removeNode: ["Delete {0}?", "למחוק את {0}?"],
+  removeNodeBody: [
+    "It goes with all that is said of it; the memories stay. It comes back when another memory names it.",
+    "יימחק עם כל מה שנאמר עליו; הזיכרונות נשארים. יחזור כשזיכרון אחר יזכיר אותו.",
+  ],
+  nodeRemoved: ["Deleted.", "נמחק."],
   // yours
   yoursLead: [
     "Take everything with you, bring it from elsewhere, or erase it for good.",
@@ -458,6 +516,13 @@ const VALUES: Record<string, readonly [string, string]> = {
   outcome_detected: ["outcome seen", "זוהתה תוצאה"],
   job: ["job", "משימה"],
   reset: ["reset", "איפוס"],
+  // what is known
+  known: ["known", "ידוע"],
+  in_doubt: ["in doubt", "בספק"],
+  ended: ["ended", "הסתיים"],
+  deductive: ["follows from others", "נובע מאחרים"],
+  inductive: ["seen again and again", "נראה שוב ושוב"],
+  contradiction: ["said against another", "סותר אחר"],
   // states
   active: ["active", "פעיל"],
   pending: ["waiting", "ממתין"],
@@ -568,6 +633,15 @@ export const tierName = (name: string): string => at(TIERS[name] ?? [name, name]
 /** A value of the API in words; one that is not known is shown as it is. */
 export const valueName = (name: string): string =>
   at(VALUES[name] ?? [name.replaceAll("_", " "), name.replaceAll("_", " ")]);
+
+const worded = (name: string, table: Record<string, { en: string; he: string }>): string => {
+  const row = table[name];
+  return row ? row[language.value] : name.replaceAll("_", " ");
+};
+
+/** A type of the typed graph, and a relation, as the registry words them. */
+export const typeName = (name: string): string => worded(name, known.types);
+export const relationName = (name: string): string => worded(name, known.relations);
 
 /** The reason at the end of what the service says of its knowledge. */
 export function reasonName(detail: string): string {

@@ -24,6 +24,7 @@ PAGES = {
     "live": ("Live", "עכשיו"),
     "documents": ("Documents", "מסמכים"),
     "conversations": ("Conversations", "שיחות"),
+    "people": ("People and things", "אנשים ודברים"),
     "yours": ("Your data", "הנתונים שלך"),
     "operate": ("Operate", "תפעול"),
 }
@@ -48,7 +49,13 @@ def filled(served: Served) -> dict[str, str]:
         book = http.post("/api/memory/books", files=file).json()["book_id"]
         broken = {"file": ("broken.pdf", b"%PDF-1.4 it ends here")}
         http.post("/api/memory/books", files=broken).raise_for_status()
-    return {"memory": found, "book": book}
+        person = {"type": "Person", "name": "Dana Levi", "synonyms": ["דנה"]}
+        dana = http.post("/api/knowledge/entity", json=person).json()["node"]["id"]
+        place = {"type": "Place", "name": "Haifa"}
+        haifa = http.post("/api/knowledge/entity", json=place).json()["node"]["id"]
+        link = {"from_id": dana, "type": "LIVES_IN", "to_id": haifa}
+        http.post("/api/knowledge/relationships", json=link).raise_for_status()
+    return {"memory": found, "book": book, "person": dana}
 
 
 def settled(page: Page) -> None:
@@ -92,6 +99,7 @@ def test_the_pages_behind_them(
         f"memories/{filled['memory']}": "Dana parks on the third floor",
         f"documents/{filled['book']}": "The roses need water on Mondays.",
         "conversations/talk": "Upstairs.",
+        f"people/{filled['person']}": "Haifa",
     }
     page = visit(f"{served.url}/console/", user=USER, lang=lang, theme=theme, width=width)
     for path, text in paths.items():

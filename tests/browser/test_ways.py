@@ -172,6 +172,43 @@ def test_a_file_is_dropped_read_and_deleted(served: Served, visit: Visit) -> Non
     page.get_by_text("No documents yet.").wait_for()
 
 
+def test_somebody_is_added_linked_looked_up_and_deleted(served: Served, visit: Visit) -> None:
+    with served.http("friends") as http:
+        body = {"text": "My boss is Ruth Cohen", "tier": "history"}
+        http.post("/api/memory/store", json=body).raise_for_status()
+        until = time.monotonic() + 20
+        while "Ruth Cohen" not in http.get("/api/knowledge/nodes").text:
+            assert time.monotonic() < until, "nobody is known"
+            time.sleep(0.1)
+    page = visit(f"{served.url}/console/people", user="friends")
+    page.get_by_role("button", name="Add by hand").click()
+    page.get_by_label("Its name").fill("Omer")
+    page.get_by_label("Other names").fill("עומר, the baker")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("heading", name="Omer", level=1).wait_for()
+    page.get_by_role("button", name="Link").click()
+    page.get_by_label("Relation").select_option("FRIEND_OF")
+    page.get_by_label("To", exact=True).select_option(label="Ruth Cohen · person")
+    page.get_by_label("Since").fill("2024-05-01")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("is a friend of").wait_for()
+    page.get_by_label("As it stood on").fill("2023-01-01")
+    page.get_by_text("Nothing was known of it then.").wait_for()
+
+    page.get_by_role("link", name="People and things").first.click()
+    page.get_by_label("Name").fill("the baker")
+    page.get_by_role("button", name="Show").click()
+    page.locator(".list").get_by_role("link", name="Omer").click()
+    page.get_by_role("link", name="Ruth Cohen").click()
+    page.get_by_role("heading", name="Ruth Cohen", level=1).wait_for()
+    page.get_by_role("link", name="My boss is Ruth Cohen").first.wait_for()
+    page.go_back()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.get_by_text("Deleted.").wait_for()
+    assert page.get_by_role("link", name="Omer").count() == 0
+
+
 def test_export_and_import(served: Served, visit: Visit, tmp_path: Path) -> None:
     with served.http("mover") as http:
         body = {"text": "The bicycle is blue", "tier": "history"}

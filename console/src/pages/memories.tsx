@@ -21,6 +21,7 @@ import {
   Success,
   Tags,
   tell,
+  TextField,
   Tier,
   When,
 } from "../ui";
@@ -466,18 +467,13 @@ function Remember({ done }: { done: () => void }): JSX.Element {
   const tiers = ["memory_bank", "history", "working", "patterns"];
   return (
     <form class="card" onSubmit={(event) => void submit(event)}>
-      <Field label={words.value.text}>
-        {(id) => (
-          <textarea
-            id={id}
-            dir="auto"
-            rows={3}
-            required
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <TextField
+        label={words.value.text}
+        rows={3}
+        required
+        value={text}
+        set={setText}
+      />
       <div class="filters">
         <Choice
           label={words.value.tier}
@@ -485,16 +481,13 @@ function Remember({ done }: { done: () => void }): JSX.Element {
           options={tiers.map((name) => [name, tierName(name)] as const)}
           set={setTier}
         />
-        <Field label={words.value.tags} hint={words.value.tagsHint}>
-          {(id) => (
-            <input
-              id={id}
-              dir="auto"
-              value={tags}
-              onInput={(event) => setTags(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label={words.value.tags}
+          hint={words.value.tagsHint}
+          most={2000}
+          value={tags}
+          set={setTags}
+        />
       </div>
       {loaded.value && <Failed failure={loaded.value} />}
       <div class="row end">
