@@ -8,6 +8,7 @@ import { AskPage } from "./pages/ask";
 import { BlockPage } from "./pages/block";
 import { ConversationPage, Conversations } from "./pages/conversations";
 import { DocumentPage, Documents } from "./pages/documents";
+import { Learning } from "./pages/learning";
 import { Live } from "./pages/live";
 import { Memories } from "./pages/memories";
 import { MemoryPage } from "./pages/memory";
@@ -27,6 +28,7 @@ const PAGES = [
   ["documents", "documents"],
   ["conversations", "conversations"],
   ["people", "people"],
+  ["learning", "learning"],
   ["yours", "yours"],
   ["operate", "operate"],
 ] as const;
@@ -94,10 +96,12 @@ function Page({ name, id }: { name: string; id: string | undefined }): JSX.Eleme
       return id ? <ConversationPage id={id} key={id} /> : <Conversations />;
     case "people":
       return id ? <PersonPage id={id} key={id} /> : <People />;
+    case "learning":
+      return <Learning />;
     case "yours":
       return <Yours />;
     case "operate":
-      return <Operate />;
+      return <Operate part={id} />;
     default:
       return (
         <Empty>

@@ -400,6 +400,20 @@ export function AskDialog(): JSX.Element | null {
   );
 }
 
+/** A form that sends once, shows why it failed, and stays. */
+export function useSending(send: () => Promise<unknown>): {
+  submit: (event: Event) => void;
+  failure: Failure | undefined;
+} {
+  const [failure, setFailure] = useState<Failure>();
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    setFailure(undefined);
+    send().catch((error: unknown) => setFailure(failureFrom(error)));
+  };
+  return { submit, failure };
+}
+
 interface Told {
   text: string;
   undo?: (() => Promise<unknown>) | undefined;

@@ -2,14 +2,14 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { answerOf, api, type Failure, type Schemas } from "../api";
+import { answerOf, api, type Schemas } from "../api";
 import { moment, number } from "../format";
 import known from "../known.json";
-import { failureFrom, useLoad } from "../load";
+import { useLoad } from "../load";
 import { go, place, setQuery, to } from "../router";
 import { mayWrite } from "../session";
 import { fetchMemory, memories, MemoryLine } from "../texts";
-import { ask, Choice, Empty, Facts, Failed, Head, Note, Said, Shown, Tags, tell, TextField, When } from "../ui";
+import { ask, Choice, Empty, Facts, Failed, Head, Note, Said, Shown, Tags, tell, TextField, useSending, When } from "../ui";
 import { fill, relationName, typeName, valueName, words } from "../words";
 import { tagsOf } from "./memories";
 
@@ -113,20 +113,6 @@ export function People(): JSX.Element {
 
 const others = (one: Node): string[] =>
   [...new Set([...one.synonyms, ...one.names])].filter((name) => name !== one.name);
-
-/** A form that sends once, shows why it failed, and stays. */
-function useSending(send: () => Promise<unknown>): {
-  submit: (event: Event) => void;
-  failure: Failure | undefined;
-} {
-  const [failure, setFailure] = useState<Failure>();
-  const submit = (event: Event): void => {
-    event.preventDefault();
-    setFailure(undefined);
-    send().catch((error: unknown) => setFailure(failureFrom(error)));
-  };
-  return { submit, failure };
-}
 
 function NewNode(): JSX.Element {
   const [type, setType] = useState("Person");
