@@ -75,6 +75,10 @@ REFUSED: Mapping[str, str] = {
     "; the vectors of": "how many numbers a vector has is the embedder's",
     "vector: must have a length": "not all of its numbers are 0",
     '"field":"url"': "where a name leads",
+    "Name the principal": "blank is not only the empty string",
+    "without the admin scope needs a user": "a field that another field asks for",
+    "and not 'system'": "one user is of the service",
+    "still to come": "a time that is over",
     "or a larger window": "what must stand in a prompt fits into half of a window, or not",
 }
 # Accepted although the schema forbids it.

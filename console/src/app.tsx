@@ -8,14 +8,16 @@ import { AskPage } from "./pages/ask";
 import { BlockPage } from "./pages/block";
 import { ConversationPage, Conversations } from "./pages/conversations";
 import { DocumentPage, Documents } from "./pages/documents";
+import { Learning } from "./pages/learning";
 import { Live } from "./pages/live";
 import { Memories } from "./pages/memories";
 import { MemoryPage } from "./pages/memory";
 import { Operate } from "./pages/operate";
+import { People, PersonPage } from "./pages/people";
 import { Yours } from "./pages/yours";
 import { place, to } from "./router";
 import { look, mayWrite, signIn, signOut, who } from "./session";
-import { ask, AskDialog, Empty, Failed, Field, tell, Toast } from "./ui";
+import { ask, AskDialog, Empty, Failed, tell, TextField, Toast } from "./ui";
 import { language, speak, words } from "./words";
 
 const PAGES = [
@@ -25,6 +27,8 @@ const PAGES = [
   ["live", "live"],
   ["documents", "documents"],
   ["conversations", "conversations"],
+  ["people", "people"],
+  ["learning", "learning"],
   ["yours", "yours"],
   ["operate", "operate"],
 ] as const;
@@ -90,10 +94,14 @@ function Page({ name, id }: { name: string; id: string | undefined }): JSX.Eleme
       return id ? <DocumentPage id={id} key={id} /> : <Documents />;
     case "conversations":
       return id ? <ConversationPage id={id} key={id} /> : <Conversations />;
+    case "people":
+      return id ? <PersonPage id={id} key={id} /> : <People />;
+    case "learning":
+      return <Learning />;
     case "yours":
       return <Yours />;
     case "operate":
-      return <Operate />;
+      return <Operate part={id} />;
     default:
       return (
         <Empty>
@@ -206,19 +214,14 @@ function SignIn(): JSX.Element {
       <p>
         {words.value.signInLead} <code dir="ltr">rayapp keys create</code>
       </p>
-      <Field label={words.value.keyLabel}>
-        {(id) => (
-          <input
-            id={id}
-            type="password"
-            dir="ltr"
-            autocomplete="off"
-            required
-            value={given}
-            onInput={(event) => setGiven(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <TextField
+        label={words.value.keyLabel}
+        type="password"
+        dir="ltr"
+        required
+        value={given}
+        set={setGiven}
+      />
       <label class="check">
         <input
           type="checkbox"

@@ -11,6 +11,8 @@ export interface Loaded<T> {
   again: () => void;
 }
 
+const AGAIN_MS = 3000;
+
 /** Ask when the page appears and when a condition changes; what comes late is dropped. */
 export function useLoad<T>(ask: () => Promise<T>, conditions: unknown[]): Loaded<T> {
   const [state, set] = useState<{ data?: T; failure?: Failure; busy: boolean }>({ busy: true });
@@ -29,7 +31,10 @@ export function useLoad<T>(ask: () => Promise<T>, conditions: unknown[]): Loaded
       newest.current += 1;
     };
   }, [...conditions, turn, key.value, actingFor.value, language.value]);
-  return { ...state, again: () => setTurn((before) => before + 1) };
+  const again = (): void => setTurn((before) => before + 1);
+  // A service that is away comes back: the page does too, by itself.
+  useEvery(AGAIN_MS, state.failure?.status === 0, again);
+  return { ...state, again };
 }
 
 export function failureFrom(error: unknown): Failure {

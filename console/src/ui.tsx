@@ -167,6 +167,56 @@ export function Field({
   );
 }
 
+/** A line that somebody writes, or several (`rows`), in their own direction. */
+export function TextField({
+  label,
+  hint,
+  value,
+  set,
+  rows,
+  type = "text",
+  most = 500,
+  dir = "auto",
+  required = false,
+}: {
+  label: string;
+  hint?: string;
+  value: string;
+  set: (value: string) => void;
+  rows?: number;
+  type?: "text" | "search" | "password" | "date" | "number" | "url";
+  most?: number;
+  dir?: "auto" | "ltr";
+  required?: boolean;
+}): JSX.Element {
+  const shared = { dir, required, value };
+  return (
+    <Field label={label} {...(hint ? { hint } : {})}>
+      {(id) =>
+        rows ? (
+          <textarea
+            id={id}
+            {...shared}
+            rows={rows}
+            onInput={(event) => set(event.currentTarget.value)}
+          />
+        ) : (
+          <input
+            id={id}
+            {...shared}
+            // Which roles go with which type is not asked: none is given.
+            type={type as "text"}
+            maxLength={most}
+            min={type === "number" ? 1 : undefined}
+            autocomplete="off"
+            onInput={(event) => set(event.currentTarget.value)}
+          />
+        )
+      }
+    </Field>
+  );
+}
+
 export function Choice({
   label,
   value,
@@ -327,18 +377,11 @@ export function AskDialog(): JSX.Element | null {
         <h2 id={title}>{question.title}</h2>
         <div>{question.body}</div>
         {label && (
-          <Field label={question.word ? words.value.typeWord(question.word) : label}>
-            {(id) => (
-              <input
-                id={id}
-                dir="auto"
-                autocomplete="off"
-                maxLength={500}
-                value={line}
-                onInput={(event) => setLine(event.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <TextField
+            label={question.word ? words.value.typeWord(question.word) : label}
+            value={line}
+            set={setLine}
+          />
         )}
         {failure && <Failed failure={failure} />}
         <div class="row end">
@@ -355,6 +398,20 @@ export function AskDialog(): JSX.Element | null {
       </form>
     </dialog>
   );
+}
+
+/** A form that sends once, shows why it failed, and stays. */
+export function useSending(send: () => Promise<unknown>): {
+  submit: (event: Event) => void;
+  failure: Failure | undefined;
+} {
+  const [failure, setFailure] = useState<Failure>();
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    setFailure(undefined);
+    send().catch((error: unknown) => setFailure(failureFrom(error)));
+  };
+  return { submit, failure };
 }
 
 interface Told {

@@ -1,5 +1,6 @@
 // Every word of the console, in both languages, side by side: one cannot be forgotten.
 import { computed, signal } from "@preact/signals";
+import known from "./known.json";
 
 export type Language = "en" | "he";
 
@@ -14,6 +15,8 @@ const TABLE = {
   live: ["Live", "עכשיו"],
   documents: ["Documents", "מסמכים"],
   conversations: ["Conversations", "שיחות"],
+  learning: ["Learning", "למידה"],
+  people: ["People and things", "אנשים ודברים"],
   yours: ["Your data", "הנתונים שלך"],
   operate: ["Operate", "תפעול"],
   switchLanguage: ["עברית", "English"],
@@ -253,7 +256,6 @@ const TABLE = {
     "Type a question to see the block for it. Looking judges and teaches nothing.",
     "לכתוב שאלה כדי לראות את הטקסט שלה. העיון אינו שופט ואינו מלמד דבר.",
   ],
-  sections: ["Sections", "חלקים"],
   raw: ["As the model reads it", "כפי שהמודל קורא"],
   // live
   liveLead: ["What happens in memory, as it happens.", "מה קורה בזיכרון, בזמן שזה קורה."],
@@ -333,6 +335,120 @@ const TABLE = {
   forgotten: ["Forgotten: {0} rows", "נשכחו: {0} רשומות"],
   brokeOff: ["broke off", "נקטע"],
   untitled: ["Untitled", "ללא כותרת"],
+  // people
+  peopleLead: [
+    "Whom and what memories name, what is said of them, and which memory says it.",
+    "את מי ואת מה הזיכרונות מזכירים, מה נאמר עליהם, ואיזה זיכרון אומר זאת.",
+  ],
+  addNode: ["Add by hand", "הוספה ידנית"],
+  name: ["Name", "שם"],
+  newName: ["Its name", "השם"],
+  type: ["Type", "סוג"],
+  otherNames: ["Other names", "שמות נוספים"],
+  verified: ["made by hand", "נוסף ידנית"],
+  namedBy: ["Named by", "מוזכר ב־"],
+  firstSeen: ["First named", "הוזכר לראשונה"],
+  lastSeen: ["Last named", "הוזכר לאחרונה"],
+  mostNamed: [
+    "The {0} that are named most are shown. Search for a name to find the others.",
+    "מוצגים ה־{0} שמוזכרים הכי הרבה. כדי למצוא אחרים יש לחפש שם.",
+  ],
+  noNodes: [
+    "No one is named yet. Remember something about a person, or add one with the button above.",
+    "עדיין לא הוזכר אף אחד. אפשר לזכור משהו על אדם, או להוסיף בכפתור שלמעלה.",
+  ],
+  noneNamed: [
+    "Nothing with this name or type. Search for another name, or choose all types.",
+    "אין דבר בשם או בסוג הזה. אפשר לחפש שם אחר, או לבחור את כל הסוגים.",
+  ],
+  relations: ["What is said", "מה נאמר"],
+  relation: ["Relation", "קשר"],
+  toWhom: ["To", "אל"],
+  choose: ["Choose…", "לבחור…"],
+  sinceWhen: ["Since", "החל מ־"],
+  asOf: ["As it stood on (empty: now)", "כפי שהיה בתאריך (ריק: עכשיו)"],
+  noRelations: [
+    "Nothing is said of it yet. Link it by hand with the button above.",
+    "עדיין לא נאמר עליו דבר. אפשר לקשר ידנית בכפתור שלמעלה.",
+  ],
+  noRelationsThen: [
+    "Nothing was known of it then. Choose a later date, or none.",
+    "לא היה ידוע עליו דבר אז. אפשר לבחור תאריך מאוחר יותר, או לרוקן.",
+  ],
+  since: ["since {0}", "מ־{0}"],
+  upTo: ["until {0}", "עד {0}"],
+  inDoubt: [
+    "What this rests on no longer holds. Say it anew, or delete the memory that says it.",
+    "מה שזה נשען עליו כבר אינו תקף. אפשר לומר זאת מחדש, או למחוק את הזיכרון שאומר זאת.",
+  ],
+  saidBy: ["Memories that say it: {0}", "זיכרונות שאומרים זאת: {0}"],
+  timeline: ["Memories of it, newest first", "זיכרונות עליו, מהחדש לישן"],
+  noSources: ["No memory names it: it was made by hand.", "אף זיכרון אינו מזכיר אותו: הוא נוסף ידנית."],
+  link: ["Link", "קישור"],
+  removeNode: ["Delete {0}?", "למחוק את {0}?"],
+  removeNodeBody: [
+    "It goes with all that is said of it; the memories stay. It comes back when another memory names it.",
+    "יימחק עם כל מה שנאמר עליו; הזיכרונות נשארים. יחזור כשזיכרון אחר יזכיר אותו.",
+  ],
+  nodeRemoved: ["Deleted.", "נמחק."],
+  // learning
+  learningLead: [
+    "What outcomes taught: which memories help, how they climb, which tools and tiers pay.",
+    "מה שהתוצאות לימדו: אילו זיכרונות מועילים, איך הם עולים, ואילו כלים ומדרגות משתלמים.",
+  ],
+  ladder: ["The ladder", "הסולם"],
+  ladderLead: [
+    "A memory that helps again and again climbs; one that fails comes down, and what is not used goes to the archive.",
+    "זיכרון שמועיל שוב ושוב עולה; זיכרון שנכשל יורד, ומה שאינו בשימוש עובר לארכיון.",
+  ],
+  usesAndSuccess: ["uses {0}, success {1}", "שימושים {0}, הצלחה {1}"],
+  climbs: ["Climb lately", "עולים לאחרונה"],
+  falls: ["Come down lately", "יורדים לאחרונה"],
+  lastCycle: ["Rules ran last", "הכללים רצו לאחרונה"],
+  runCycle: ["Run the rules now", "להריץ את הכללים עכשיו"],
+  cycleDid: ["Up {0}, down {1}, to the archive {2}", "עלו {0}, ירדו {1}, לארכיון {2}"],
+  growth: ["New memories by day", "זיכרונות חדשים לפי יום"],
+  growthSays: [
+    "{0} new memories in {1} days, {2} on the fullest day",
+    "{0} זיכרונות חדשים ב־{1} ימים, {2} ביום המלא ביותר",
+  ],
+  helpful: ["Success by memory", "הצלחה לפי זיכרון"],
+  helpfulLead: [
+    "The share of times that it helped, with its interval of 95 %: few outcomes, a wide one.",
+    "שיעור הפעמים שבהן הועיל, עם רווח סמך של 95%: מעט תוצאות, רווח רחב.",
+  ],
+  nothingJudged: [
+    "No memory was judged yet. Judge one on the page Ask, or send outcomes.",
+    "אף זיכרון לא נשפט עדיין. אפשר לשפוט בעמוד שאלה, או לשלוח תוצאות.",
+  ],
+  toolsThatHelp: ["Tools and actions", "כלים ופעולות"],
+  toolsLead: [
+    "At least so often they lead to an answer that worked.",
+    "לפחות בשיעור הזה הם מובילים לתשובה שהועילה.",
+  ],
+  noTools: [
+    "Nothing is known of any tool yet. It is learned from exchanges with tool_runs, and from outcomes.",
+    "עדיין לא ידוע דבר על כלים. זה נלמד מחילופי דברים עם tool_runs, ומתוצאות.",
+  ],
+  routing: ["Where answers are found", "היכן נמצאות תשובות"],
+  topic: ["Topic", "נושא"],
+  bestIn: ["Best in", "הכי טוב ב־"],
+  noRouting: [
+    "No topic was judged yet. It is learned from outcomes.",
+    "אף נושא לא נשפט עדיין. זה נלמד מתוצאות.",
+  ],
+  insights: ["Insights for a question", "תובנות לשאלה"],
+  insightsLead: [
+    "What experience would tell a model beside the memories themselves.",
+    "מה שהניסיון היה אומר למודל לצד הזיכרונות עצמם.",
+  ],
+  noInsights: [
+    "Experience says nothing of this. Ask about something that was judged before.",
+    "לניסיון אין מה לומר על זה. אפשר לשאול על משהו שכבר נשפט.",
+  ],
+  helpedBefore: ["Helped before", "הועילו בעבר"],
+  failedBefore: ["Failed before", "נכשלו בעבר"],
+  advised: ["advised", "מומלץ"],
   // yours
   yoursLead: [
     "Take everything with you, bring it from elsewhere, or erase it for good.",
@@ -403,6 +519,88 @@ const TABLE = {
   repair: ["Repair", "תיקון"],
   vectors: ["Points", "נקודות"],
   tenants: ["Tenants", "דיירים"],
+  keysLead: [
+    "A key is shown once and kept as a hash. Give each program its own, with an end.",
+    "מפתח מוצג פעם אחת ונשמר כגיבוב. כדאי לתת לכל תוכנה מפתח משלה, עם תאריך סיום.",
+  ],
+  makeKey: ["Make a key", "יצירת מפתח"],
+  noKeys: ["There is no key yet. Make one with the button above.", "אין עדיין מפתח. אפשר ליצור בכפתור שלמעלה."],
+  keyShown: [
+    "Copy the key now: it is not shown again.",
+    "יש להעתיק את המפתח עכשיו: הוא לא יוצג שוב.",
+  ],
+  copy: ["Copy", "העתקה"],
+  copied: ["Copied.", "הועתק."],
+  rotate: ["Rotate", "החלפה"],
+  rotateAsk: ["Rotate {0}?", "להחליף את {0}?"],
+  rotateBody: [
+    "Another key that may do the same is made and shown once. This one works for a day more, so that programs can be moved.",
+    "ייווצר מפתח נוסף עם אותן הרשאות ויוצג פעם אחת. המפתח הזה יפעל עוד יום, כדי שאפשר יהיה להעביר תוכנות.",
+  ],
+  revoke: ["Revoke", "שלילה"],
+  revokeAsk: ["Revoke {0}?", "לשלול את {0}?"],
+  revokeBody: [
+    "Whatever uses it is refused within seconds, with the sessions that it made. This cannot be taken back.",
+    "כל מה שמשתמש בו יסורב תוך שניות, כולל ההפעלות שנוצרו ממנו. אי אפשר לחזור מזה.",
+  ],
+  revoked: ["Revoked.", "נשלל."],
+  any: ["any", "כל אחד"],
+  tenant: ["Tenant", "דייר"],
+  lastUse: ["last used", "שימוש אחרון"],
+  never: ["never", "מעולם לא"],
+  keyName: ["What it is for", "למה הוא משמש"],
+  principal: ["Who", "מי"],
+  principalHint: ["The name by which its doings are known", "השם שתחתיו נרשמות הפעולות"],
+  userOfKey: ["User", "משתמש"],
+  userOfKeyHint: ["Empty: any user, with admin alone", "ריק: כל משתמש, רק עם admin"],
+  coversread: ["reading", "קריאה"],
+  coverswrite: ["reading and writing", "קריאה וכתיבה"],
+  coversadmin: ["everything, of all users", "הכול, של כל המשתמשים"],
+  sections: ["Sections of this page", "חלקי העמוד"],
+  covers: ["Covers", "מרשה"],
+  endsOn: ["Ends on (empty: never)", "מסתיים בתאריך (ריק: לעולם לא)"],
+  audit: ["Audit log", "יומן ביקורת"],
+  auditLead: [
+    "What was deleted, exported, imported or operated: by whom, when and from where. No text stands in it, and nothing changes it.",
+    "מה נמחק, יוצא, יובא או תופעל: על ידי מי, מתי ומאיפה. אין בו טקסט, ודבר אינו משנה אותו.",
+  ],
+  noEntries: ["Nothing was noted. Choose another name, or none.", "לא נרשם דבר. אפשר לבחור שם אחר, או לרוקן."],
+  held: ["held", "מוחזק"],
+  noUsers: ["Nothing is kept of any user of it.", "לא נשמר דבר על אף משתמש שלו."],
+  webhooks: ["Webhooks", "קריאות לתוכנות"],
+  webhooksLead: [
+    "Programs that are told what happens, by signed requests without texts.",
+    "תוכנות שנאמר להן מה קורה, בבקשות חתומות וללא טקסטים.",
+  ],
+  secretShown: [
+    "Copy the secret that signs the requests: it is not shown again.",
+    "יש להעתיק את הסוד שחותם את הבקשות: הוא לא יוצג שוב.",
+  ],
+  addWebhook: ["Add a webhook", "הוספת קריאה"],
+  noWebhooks: [
+    "No program is told anything. Add an address with the button above.",
+    "לא נאמר דבר לאף תוכנה. אפשר להוסיף כתובת בכפתור שלמעלה.",
+  ],
+  address: ["Address", "כתובת"],
+  description: ["Description", "תיאור"],
+  whichEvents: ["Which events", "אילו אירועים"],
+  whichEventsHint: ["None chosen: all of them", "לא נבחר דבר: כולם"],
+  tryIt: ["Try it", "לנסות"],
+  delivered: ["The program took it.", "התוכנה קיבלה."],
+  removeWebhook: ["Delete this webhook?", "למחוק את הקריאה?"],
+  removeWebhookBody: [
+    "Nothing is sent any more, and the log of what was sent goes.",
+    "לא יישלח עוד דבר, ויומן השליחות יימחק.",
+  ],
+  deliveries: ["What it was told", "מה נאמר לה"],
+  noDeliveries: ["Nothing yet. Store something, or try it.", "עדיין כלום. אפשר לשמור משהו, או לנסות."],
+  tries: ["tries: {0}", "ניסיונות: {0}"],
+  sendAgain: ["Send again", "לשלוח שוב"],
+  sendAllAgain: ["Send all again that were given up", "לשלוח שוב את כל מה שלא התקבל"],
+  sentAgain: ["On their way again: {0}", "נשלחים שוב: {0}"],
+  lastDays: ["The last {0} days", "{0} הימים האחרונים"],
+  today: ["Tokens today", "אסימונים היום"],
+  limitOf: ["Limit a day: {0}", "מגבלה ליום: {0}"],
   noTenants: ["There are no tenants besides the default one.", "אין דיירים מלבד ברירת המחדל."],
   keys: ["Keys", "מפתחות"],
   users: ["Users", "משתמשים"],
@@ -458,6 +656,13 @@ const VALUES: Record<string, readonly [string, string]> = {
   outcome_detected: ["outcome seen", "זוהתה תוצאה"],
   job: ["job", "משימה"],
   reset: ["reset", "איפוס"],
+  // what is known
+  known: ["known", "ידוע"],
+  in_doubt: ["in doubt", "בספק"],
+  ended: ["ended", "הסתיים"],
+  deductive: ["follows from others", "נובע מאחרים"],
+  inductive: ["seen again and again", "נראה שוב ושוב"],
+  contradiction: ["said against another", "סותר אחר"],
   // states
   active: ["active", "פעיל"],
   pending: ["waiting", "ממתין"],
@@ -479,6 +684,28 @@ const VALUES: Record<string, readonly [string, string]> = {
   worked: ["worked", "הועיל"],
   partial: ["partial", "חלקית"],
   unknown: ["unknown", "לא ידוע"],
+  // keys, the audit log, webhooks
+  read: ["read", "קריאה"],
+  write: ["write", "כתיבה"],
+  admin: ["operate", "תפעול"],
+  expired: ["expired", "פג"],
+  revoked: ["revoked", "נשלל"],
+  memory_id: ["memory", "זיכרון"],
+  conversation_id: ["conversation", "שיחה"],
+  key_id: ["key", "מפתח"],
+  made: ["made", "נוצר"],
+  org_id: ["tenant", "דייר"],
+  webhook_id: ["webhook", "קריאה"],
+  node_id: ["node", "צומת"],
+  book_id: ["document", "מסמך"],
+  job_id: ["job", "משימה"],
+  target: ["what", "מה"],
+  delivery_done: ["taken", "התקבל"],
+  delivery_dead: ["given up", "נכשל"],
+  delivery_waiting: ["on its way", "בדרך"],
+  tokens: ["tokens", "אסימונים"],
+  calls: ["calls", "קריאות"],
+  cost: ["cost", "עלות"],
   // kinds of rows
   memories: ["Memories", "זיכרונות"],
   versions: ["Versions", "גרסאות"],
@@ -568,6 +795,15 @@ export const tierName = (name: string): string => at(TIERS[name] ?? [name, name]
 /** A value of the API in words; one that is not known is shown as it is. */
 export const valueName = (name: string): string =>
   at(VALUES[name] ?? [name.replaceAll("_", " "), name.replaceAll("_", " ")]);
+
+const worded = (name: string, table: Record<string, { en: string; he: string }>): string => {
+  const row = table[name];
+  return row ? row[language.value] : name.replaceAll("_", " ");
+};
+
+/** A type of the typed graph, and a relation, as the registry words them. */
+export const typeName = (name: string): string => worded(name, known.types);
+export const relationName = (name: string): string => worded(name, known.relations);
 
 /** The reason at the end of what the service says of its knowledge. */
 export function reasonName(detail: string): string {

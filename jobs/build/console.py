@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from jobs.ending import command_parser
 from rayapp.core.errors import ConfigError
@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE, BUILT = ROOT / "console", ROOT / "rayapp" / "api" / "console"
 # What types need nothing of: most of the document, and most of the time that they take.
 PROSE = frozenset({"description", "example", "examples", "summary", "headers"})
+# Of a type or a relation: its words, and between which types it holds.
+WORDED = {"en", "he", "source", "target"}
 COMMAND_LIMIT_S = 300
 STEPS = (
     ("openapi-typescript/bin/cli.js", "openapi.json", "--output", "src/schema.d.ts"),
@@ -61,6 +63,18 @@ def bare(document: Any, *, names: bool = False) -> Any:
     return document
 
 
+def known_names() -> dict[str, Any]:
+    """Lists that a page offers and that types alone do not carry: events, types, relations."""
+    from rayapp.container.understanding import load_registry
+    from rayapp.wire.events import EventName
+
+    found = load_registry()
+    return {"events": get_args(EventName)} | {
+        name: {key: row.model_dump(include=WORDED) for key, row in table.items()}
+        for name, table in (("types", found.types), ("relations", found.relations))
+    }
+
+
 def install(folder: Path) -> None:
     """What the lock names, unless it is there; one process at a time. Raises CalledProcessError."""
     lock, seal = folder / "package-lock.json", folder / "node_modules" / ".from-lock"
@@ -80,6 +94,8 @@ def build(folder: Path, out: Path) -> None:
     install(folder)
     document = json.dumps(bare(create_api(None).openapi()))
     (folder / "openapi.json").write_text(document, encoding="utf-8")
+    known = json.dumps(known_names(), ensure_ascii=False)
+    (folder / "src" / "known.json").write_text(known, encoding="utf-8")
     for script, *arguments in STEPS:
         command = [*node_command("node"), f"node_modules/{script}", *arguments]
         _run(command, folder, CONSOLE_OUT=str(out))

@@ -1,12 +1,15 @@
-"""API keys: random, shown once, stored as SHA-256, looked up through a short cache."""
+"""API keys: random, shown once, stored as SHA-256, looked up through a short cache (0104)."""
 
 import hashlib
 import re
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from rayapp.admin.ports import ApiKey, ApiKeyStore, Scope
-from rayapp.core.errors import InvalidInput, NotFound, Unauthorized
+from rayapp.core.errors import InvalidInput, NotFound, StoreDown, Unauthorized
 from rayapp.core.ids import ORG_ID_PATTERN, SYSTEM_USER, USER_ID_PATTERN
 from rayapp.core.runtime import Clock
 
@@ -16,6 +19,9 @@ KEY_BYTES = 32
 _KEY = re.compile(r"rk_[A-Za-z0-9_-]{43}")
 # Bounds memory when very many keys are in use; far above what one service has.
 CACHE_KEYS = 10_000
+# A use is written down when the last one is older than this, seconds: no write per request.
+USED_S = 300.0
+MAX_NAME_CHARS = 100
 
 
 class ApiKeyService:
@@ -37,11 +43,13 @@ class ApiKeyService:
         user_id: str | None,
         scopes: Iterable[Scope],
         org_id: str | None = None,
+        name: str = "",
+        expires_at: datetime | None = None,
     ) -> tuple[str, ApiKey]:
         """The key itself, which is never shown again, and its row.
 
-        Raises InvalidInput: no scope, an unusable tenant or user, or no user without the admin
-        scope.
+        Raises InvalidInput: no scope, an unusable tenant or user, no user without the admin scope,
+        or an end that is over.
         """
         wanted = frozenset(scopes)
         if not principal.strip():
@@ -57,17 +65,55 @@ class ApiKeyService:
             )
         if org_id is not None and not ORG_ID_PATTERN.fullmatch(org_id):
             raise InvalidInput("The tenant of a key is 1 to 64 letters, digits and . _ -.")
-        secret = KEY_PREFIX + secrets.token_urlsafe(KEY_BYTES)
-        row = ApiKey(
-            key_hash=hash_of(secret),
-            principal=principal,
-            user_id=user_id,
-            scopes=wanted,
-            created_at=self._clock.now(),
-            org_id=org_id,
+        now = self._clock.now()
+        if expires_at is not None and expires_at <= now:
+            raise InvalidInput("expires_at: name a moment that is still to come.")
+        return await self._added(
+            ApiKey(
+                key_hash="",
+                principal=principal,
+                user_id=user_id,
+                scopes=wanted,
+                created_at=now,
+                org_id=org_id,
+                name=" ".join(name.split())[:MAX_NAME_CHARS],
+                expires_at=expires_at,
+            )
         )
+
+    async def _added(self, row: ApiKey) -> tuple[str, ApiKey]:
+        secret = KEY_PREFIX + secrets.token_urlsafe(KEY_BYTES)
+        row = replace(row, key_hash=hash_of(secret))
         await self._store.add(row)
         return secret, row
+
+    async def rotate(self, key_id: str, *, grace: timedelta) -> tuple[str, ApiKey]:
+        """Another key that may do the same; the one it follows works for `grace` more.
+
+        Raises NotFound.
+        """
+        old = await self._living_named(key_id)
+        now = self._clock.now()
+        lasts = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+        made = await self._added(replace(old, created_at=now, expires_at=lasts, last_used_at=None))
+        await self._store.expire(old.key_hash, now + grace)
+        self._found.clear()
+        return made
+
+    async def end(self, key_id: str) -> ApiKey:
+        """Revoke one key. Raises NotFound."""
+        key = await self._living_named(key_id)
+        now = self._clock.now()
+        await self._store.end(key.key_hash, now)
+        self._found.clear()
+        return replace(key, revoked_at=now)
+
+    async def _living_named(self, key_id: str) -> ApiKey:
+        now = self._clock.now()
+        for key in await self._store.all():
+            if key.key_id == key_id and key.living_at(now):
+                return key
+        raise NotFound("No living key has this id; list the keys to see their ids.")
 
     async def authenticate(self, secret: str) -> ApiKey:
         """The living key behind `secret`.
@@ -89,15 +135,19 @@ class ApiKeyService:
         return cached is not None and cached[0] > self._clock.monotonic()
 
     async def living(self, key_hash: str) -> ApiKey | None:
-        """None: unknown or revoked. Raises StoreDown."""
-        now = self._clock.monotonic()
+        """None: unknown, revoked or expired. Raises StoreDown."""
+        now, at = self._clock.monotonic(), self._clock.now()
         cached = self._found.get(key_hash)
         if cached and cached[0] > now:
-            return cached[1]
+            return cached[1] if cached[1].living_at(at) else None
         key = await self._store.find(key_hash)
-        if key is None or key.revoked_at is not None:
+        if key is None or not key.living_at(at):
             self._found.pop(key_hash, None)
             return None
+        if key.last_used_at is None or (at - key.last_used_at).total_seconds() >= USED_S:
+            # Who was let in is not sent away because it could not be written down.
+            with suppress(StoreDown):
+                await self._store.used(key_hash, at)
         if len(self._found) >= CACHE_KEYS:
             self._found.clear()
         self._found[key_hash] = (now + self._cache_s, key)

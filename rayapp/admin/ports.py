@@ -267,7 +267,8 @@ Scope = Literal["read", "write", "admin"]
 class ApiKey:
     """Only the SHA-256 of the key is stored. `user_id` None: an admin key bound to no user.
 
-    `org_id`: the tenant that it belongs to, None for the default one.
+    `org_id`: the tenant that it belongs to, None for the default one. `last_used_at`: within
+    minutes (`api_keys.USED_S`).
     """
 
     key_hash: str
@@ -277,6 +278,65 @@ class ApiKey:
     created_at: datetime
     revoked_at: datetime | None = None
     org_id: str | None = None
+    name: str = ""
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+    @property
+    def key_id(self) -> str:
+        """Names the key where people see it; nobody finds the key by it."""
+        return id_of_key(self.key_hash)
+
+    def living_at(self, at: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or at < self.expires_at)
+
+
+def id_of_key(key_hash: str) -> str:
+    """The start of the hash: of a random key it tells nothing, and old rows have one too."""
+    return key_hash[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """Who did what, and from where; no text.
+
+    Attributes:
+        user_id: the owner in whose name, `ids`: what the address and the handler named.
+        source: the address that asked. `status`: of the answer.
+    """
+
+    principal: str
+    key_id: str | None
+    user_id: str
+    source: str
+    method: str
+    route: str
+    ids: Mapping[str, str]
+    status: int
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry(Deed):
+    """A deed and when it was done. `entry_id`: later ones are greater; `expires_at`: when it
+    goes."""
+
+    entry_id: str
+    at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditQuestion:
+    """Which entries, the latest first; `before`: the last one of the page before."""
+
+    before: str | None = None
+    principal: str | None = None
+    user_id: str | None = None
+    route: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int = 50
 
 
 class RetentionKind(StrEnum):
@@ -408,11 +468,28 @@ class ApiKeyStore(Protocol):
     async def revoke(self, principal: str | None, at: datetime, *, org_id: str | None) -> int:
         """End the living keys of the tenant, of one principal or all; how many there were."""
 
+    async def end(self, key_hash: str, at: datetime) -> None:
+        """Revoke one key; nothing when it is revoked already."""
+
+    async def expire(self, key_hash: str, at: datetime) -> None:
+        """It ends then, unless it ends before."""
+
+    async def used(self, key_hash: str, at: datetime) -> None:
+        """It was used then, or later."""
+
     async def all(self) -> list[ApiKey]: ...
     async def end_token(self, token_id: str, expires_at: datetime) -> None:
         """Keep until `expires_at` that a session token is revoked. Harmless to repeat."""
 
     async def token_ended(self, token_id: str) -> bool: ...
+
+
+class AuditStore(Protocol):
+    """`audit_log`: rows are added and go at their time; nothing changes one."""
+
+    async def append(self, entry: AuditEntry) -> None: ...
+    async def page(self, asked: AuditQuestion, now: datetime) -> list[AuditEntry]:
+        """The latest first, without those whose time is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

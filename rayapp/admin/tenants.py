@@ -20,12 +20,21 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
-    """`keys`: those that are not revoked. `users`: with anything kept of them."""
+    """`keys`: those that open something. `users`: with anything kept of them."""
 
     org_id: str
     keys: int
     users: int
     memories: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantUser:
+    """`user_id`: with its tenant. `held`: an operator keeps the data from being deleted."""
+
+    user_id: str
+    memories: int
+    held: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +78,24 @@ class TenantsService:
     async def all(self) -> list[Tenant]:
         """Those that a key was ever made for, by name; the default one has none and is left out."""
         living: Counter[str] = Counter()
+        now = self.runtime.clock.now()
         for key in await self.stores.api_keys.all():
             if key.org_id is not None:
-                living[key.org_id] += key.revoked_at is None
+                living[key.org_id] += key.living_at(now)
         found = []
         for org_id, keys in sorted(living.items()):
             owners = await self.stores.archive.owners(org_id)
             memories = sum(owners.values())
             found.append(Tenant(org_id=org_id, keys=keys, users=len(owners), memories=memories))
         return found
+
+    async def users(self, org_id: str) -> list[TenantUser]:
+        """Those of whom anything is kept, by name. A tenant that nobody knows has none."""
+        owners, held = await asyncio.gather(self.stores.archive.owners(org_id), self.holds.users())
+        return [
+            TenantUser(user_id=owner, memories=owners[owner], held=owner in held)
+            for owner in sorted(owners)
+        ]
 
     async def erase(self, org_id: str) -> TenantErased:
         """Revoke its keys, then erase its users, some at once, until the time of a request is over.

@@ -22,6 +22,7 @@ from rayapp.api.openapi import document
 from rayapp.api.paths import path_pattern
 from rayapp.api.route import Route, method_of
 from rayapp.api.routes import (
+    access,
     backup,
     bank,
     books,
@@ -71,7 +72,7 @@ ROUTERS = (
         completions,
     ),
     *(conversations, insights, tools, mcp, tool_results, events, ops, jobs, system, personality),
-    *(prompt, user_data, upkeep, session_tokens, vectors, webhooks, books, backup),
+    *(prompt, user_data, upkeep, session_tokens, access, vectors, webhooks, books, backup),
 )
 ROUTES: tuple[Route, ...] = tuple(
     route for module in ROUTERS for route in module.routes.routes if isinstance(route, Route)

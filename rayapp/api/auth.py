@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
-from rayapp.admin.api_keys import KEY_PREFIX, ApiKeyService, usable_user
-from rayapp.admin.ports import ApiKey
+from rayapp.admin.api_keys import KEY_PREFIX, usable_user
+from rayapp.admin.ports import ApiKey, id_of_key
 from rayapp.admin.ports import Scope as KeyScope
 from rayapp.admin.session_tokens import SessionToken
 from rayapp.api.services import Services
@@ -102,6 +102,7 @@ CONSOLE_SESSION = "/api/auth/console"
 # page of another origin can send (decision 0099).
 COOKIE, CONSOLE_HEADER = "rayapp_console", b"x-rayapp-console"
 TENANTS = "/api/memory/ops/tenants"
+KEYS, AUDIT = "/api/admin/keys", "/api/admin/audit"
 CONVERSATIONS = "/api/memory/conversations"
 CONVERSATION = f"{CONVERSATIONS}/{{conversation_id}}"
 KNOWLEDGE = "/api/knowledge"
@@ -128,6 +129,7 @@ class Mark(Flag):
     FREES: it keeps less, as every DELETE, or stops what would keep more.
     BULK: it takes much room, and nobody waits for it in a conversation.
     NOTHING_KEPT: nothing of it reaches the disk.
+    AUDITED: the audit log has it, as it has all that deletes or operates.
     """
 
     NONE = 0
@@ -139,6 +141,7 @@ class Mark(Flag):
     FREES = auto()
     BULK = auto()
     NOTHING_KEPT = auto()
+    AUDITED = auto()
 
 
 # No application is made with a route that has no entry here: what has no rule never runs.
@@ -286,22 +289,31 @@ _ROUTES: Mapping[str, Mapping[str, RouteScope | tuple[RouteScope, Mark]]] = {
     "/api/vectors/search": {"POST": "read"},
     "/api/vectors/nearest/{memory_id}": {"GET": "read"},
     "/api/vectors/compare": {"POST": "read"},
-    WEBHOOKS: {"GET": "read", "POST": "write"},
-    WEBHOOK: {"GET": "read", "PATCH": "write", "DELETE": "write"},
-    f"{WEBHOOK}/secret": {"POST": "write"},
+    WEBHOOKS: {"GET": "read", "POST": ("write", Mark.AUDITED)},
+    WEBHOOK: {"GET": "read", "PATCH": ("write", Mark.AUDITED), "DELETE": "write"},
+    f"{WEBHOOK}/secret": {"POST": ("write", Mark.AUDITED)},
     f"{WEBHOOK}/test": {"POST": ("write", Mark.NOTHING_KEPT)},
     f"{WEBHOOK}/deliveries": {"GET": "read"},
     f"{WEBHOOK}/replay": {"POST": "write"},
-    SESSION: {"POST": "read", "DELETE": ("read", Mark.MAY_WRITE)},
-    CONSOLE_SESSION: {"GET": "read", "POST": "read", "DELETE": ("read", Mark.MAY_WRITE)},
+    SESSION: {"POST": ("read", Mark.AUDITED), "DELETE": ("read", Mark.MAY_WRITE)},
+    CONSOLE_SESSION: {
+        "GET": "read",
+        "POST": ("read", Mark.AUDITED),
+        "DELETE": ("read", Mark.MAY_WRITE),
+    },
     TENANTS: {"GET": "admin"},
     f"{TENANTS}/{{org_id}}": {"DELETE": ("admin", Mark.STREAM)},
+    f"{TENANTS}/{{org_id}}/users": {"GET": "admin"},
+    KEYS: {"GET": "admin", "POST": "admin"},
+    f"{KEYS}/{{key_id}}": {"DELETE": "admin"},
+    f"{KEYS}/{{key_id}}/rotate": {"POST": "admin"},
+    AUDIT: {"GET": ("admin", Mark.AUDITED)},
     f"{BACKUP}/estimate": {"GET": "read"},
-    f"{BACKUP}/export": {"GET": ("read", Mark.STREAM | Mark.LASTING)},
+    f"{BACKUP}/export": {"GET": ("read", Mark.STREAM | Mark.LASTING | Mark.AUDITED)},
     f"{BACKUP}/list": {"GET": "read"},
     f"{BACKUP}/cleanup": {"DELETE": ("write", Mark.DESTROYS)},
     f"{BACKUP}/upload": {"POST": ("admin", Mark.ONE_USER | Mark.STREAM | Mark.BULK)},
-    f"{BACKUP}/import-from": {"POST": ("write", Mark.STREAM | Mark.BULK)},
+    f"{BACKUP}/import-from": {"POST": ("write", Mark.STREAM | Mark.BULK | Mark.AUDITED)},
     f"{BACKUP}/import": {"POST": ("admin", Mark.ONE_USER | Mark.STREAM | Mark.BULK)},
     f"{BACKUP}/restore": {
         "POST": ("admin", Mark.ONE_USER | Mark.STREAM | Mark.DESTROYS | Mark.BULK)
@@ -316,17 +328,30 @@ class RouteRule:
     template: str
     scope: RouteScope
     marks: Mark = Mark.NONE
+    method: str = "GET"
 
     @property
     def of_one_user(self) -> bool:
         return self.scope != "admin" or Mark.ONE_USER in self.marks
+
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET" and (self.scope != "read" or Mark.MAY_WRITE in self.marks)
+
+    @property
+    def audited(self) -> bool:
+        """What deletes, operates, or hands out data or rights. A look at how the service is, which
+        pages take every few seconds, is none of these."""
+        operates = self.scope == "admin" and self.writes
+        deletes = self.method == "DELETE" or Mark.DESTROYS in self.marks
+        return operates or deletes or Mark.AUDITED in self.marks
 
 
 def _rules() -> Iterator[tuple[tuple[str, str], RouteRule]]:
     for path, row in _ROUTES.items():
         for method, said in row.items():
             scope, marks = (said, Mark.NONE) if isinstance(said, str) else said
-            yield (method, path), RouteRule(path, scope, marks)
+            yield (method, path), RouteRule(path, scope, marks, method)
 
 
 # By method and path template.
@@ -354,6 +379,13 @@ class Identity:
     key: ApiKey | None = None
     token: SessionToken | None = None
 
+    @property
+    def key_id(self) -> str | None:
+        """Of the key, or of the one that made the token."""
+        if self.key is not None:
+            return self.key.key_id
+        return None if self.token is None else id_of_key(self.token.key_hash)
+
 
 class Guard:
     """Keyless local mode: host allow-list. Keys mode: bearer key, scope, rate limit."""
@@ -365,9 +397,7 @@ class Guard:
         self._keys_required = settings.keys_required
         self._hosts = frozenset(host.lower() for host in settings.http.allowed_hosts)
         self._origins = frozenset(one.encode() for one in settings.http.allowed_origins)
-        self._keys = ApiKeyService(
-            services.api_keys, clock=services.clock, cache_s=settings.auth.cache_s
-        )
+        self._keys = services.keys
         self._tokens = services.session_tokens
         self._limiter = RateLimiter(settings.rate_limit)
         self._wrong = RateLimiter(WRONG_KEYS, "Too many wrong keys from this address; wait.")

@@ -21,8 +21,9 @@ SCOPE_KEY = "rayapp.call"
 class Call:
     """Made by the middleware after authentication; `body` is complete and within its limit.
 
-    `notes` go into the log line of the request: plain values, never a text. `status` is that of
-    the answer where it is not the one of the route.
+    `notes` go into the log line of the request: plain values, never a text. `ids`: what the call is
+    about beside those of its path, for the audit log. `status` is that of the answer where it is
+    not the one of the route.
     """
 
     services: Services
@@ -31,6 +32,7 @@ class Call:
     body: bytes = b""
     notes: dict[str, object] = field(default_factory=dict)
     status: int | None = None
+    ids: dict[str, str] = field(default_factory=dict)
     _data: dict[str, Any] | None = field(default=None, repr=False)
     _began: float = field(init=False, repr=False)
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rayapp.admin.ports import Deed
 from rayapp.api.auth import NOTICE_HEADER, Guard, Mark, RouteRule, source_of
 from rayapp.api.call import SCOPE_KEY, Call
 from rayapp.api.errors import error_answer, internal_error
@@ -160,6 +161,7 @@ class RequestMiddleware:
         finally:
             self._in_flight -= 1
             if services is not None:
+                await _audit(services, passage)
                 self._measure(services, passage.rule, reply, time.perf_counter() - started)
 
     async def enter(self, passage: _Passage, rule: RouteRule, app: ASGIApp, asgi: _Asgi) -> None:
@@ -253,6 +255,28 @@ class RequestMiddleware:
         services.metrics.gauge("http_in_flight", float(self._in_flight))
         if rule is None or rule.scope != "public":
             _log(reply, route, seconds)
+
+
+async def _audit(services: Services, passage: _Passage) -> None:
+    """Note a request that was let in, once it is answered: nobody waits for it."""
+    rule, scope = passage.rule, passage.reply.scope
+    call: Call | None = scope.get(SCOPE_KEY)
+    if rule is None or call is None:
+        return
+    if not rule.audited and not (rule.writes and services.settings.audit.writes):
+        return
+    deed = Deed(
+        principal=call.who.principal,
+        key_id=call.who.key_id,
+        user_id=call.who.user_id,
+        source=source_of(scope),
+        method=rule.method,
+        route=rule.template,
+        ids={**scope.get("path_params", {}), **call.ids},
+        status=passage.reply.status,
+        request_id=passage.reply.request_id,
+    )
+    await services.audit.note(deed)
 
 
 @dataclass(slots=True)

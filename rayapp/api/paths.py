@@ -35,6 +35,7 @@ BookId = Annotated[str, Path(description="Id of the book.")]
 ChunkId = Annotated[str, Path(description="Id of the chunk: its memory, or its place from 0.")]
 DocumentId = Annotated[str, Path(description="Id of the document.")]
 OrgId = Annotated[str, Path(description="Id of the tenant.")]
+KeyId = Annotated[str, Path(description="Id of the key, as the list of keys shows it.")]
 WebhookId = Annotated[str, Path(description="Id of the webhook.")]
 TaskId = Annotated[str, Path(description="Id of the upload.")]
 ConversationId = Annotated[

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.audit import AuditLog
 from rayapp.admin.event_stream import EventStreamService
 from rayapp.admin.health import HealthService
 from rayapp.admin.ports import ApiKeyStore, IdempotencyStore
@@ -112,6 +114,8 @@ class Services:
     storage_report: StorageReport
     tenants: TenantsService
     session_tokens: SessionTokenService
+    keys: ApiKeyService
+    audit: AuditLog
     api_keys: ApiKeyStore
     idempotency: IdempotencyStore
     tiers_default: tuple[Tier, ...]

@@ -1,19 +1,26 @@
 """Operators' calls under one name, `client.ops`: jobs, upkeep, breakers, and the service itself."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal, Unpack
 
 import httpx
 
-from rayapp.client.calls import Pause, Reader, Request, Talk, Writer, asked, at, call, given
+from rayapp.client.calls import Pause, Reader, Request, Talk, Writer, asked, at, call, given, listed
 from rayapp.client.core import Core, failure, json_of, parse, unreachable
 from rayapp.core.errors import DeadlineExceeded
-from rayapp.wire import insights, learning, system, upkeep
+from rayapp.wire import access, insights, learning, system, upkeep
 from rayapp.wire import ops as wire
 from rayapp.wire.jobs import JobActionAnswer, JobAnswer, JobListAnswer, JobView
 from rayapp.wire.retention import HoldAnswer, HoldsAnswer, HoldView, ReleasedAnswer, RetentionAnswer
-from rayapp.wire.tenants import TenantErasedAnswer, TenantsAnswer, TenantView
+from rayapp.wire.tenants import (
+    TenantErasedAnswer,
+    TenantsAnswer,
+    TenantUsersAnswer,
+    TenantUserView,
+    TenantView,
+)
 
 MEMORY = "/api/memory"
 JOBS = f"{MEMORY}/jobs"
@@ -22,6 +29,7 @@ BREAKERS = f"{OPS}/circuit-breaker"
 CLEANUP = f"{MEMORY}/cleanup"
 HOLDS, RETENTION = f"{OPS}/holds", f"{OPS}/retention"
 TENANTS = f"{OPS}/tenants"
+KEYS, AUDIT = "/api/admin/keys", "/api/admin/audit"
 WISHES: Mapping[str, type[wire.ReindexAnswer]] = {
     "pause": wire.PausedAnswer,
     "resume": wire.ResumedAnswer,
@@ -308,6 +316,74 @@ class OpsCalls(Core):
     def tenants(self) -> Talk[tuple[TenantView, ...]]:
         """Those that a key was ever made for."""
         return (yield from self.reading(TenantsAnswer, TENANTS)).tenants
+
+    @call
+    def tenant_users(self, org_id: str) -> Talk[tuple[TenantUserView, ...]]:
+        """Those of whom anything is kept."""
+        return (yield from self.reading(TenantUsersAnswer, f"{at(TENANTS, org_id)}/users")).users
+
+    @call
+    def keys(self) -> Talk[tuple[access.KeyView, ...]]:
+        """All keys, with those that open nothing any more."""
+        return (yield from self.reading(access.KeysAnswer, KEYS)).keys
+
+    @call
+    def make_key(
+        self,
+        principal: str,
+        *,
+        owner: str | None = None,
+        org_id: str | None = None,
+        scopes: Sequence[access.KeyScope] = ("read", "write"),
+        name: str = "",
+        expires_at: datetime | None = None,
+    ) -> Talk[access.KeyMadeAnswer]:
+        """The answer alone holds the key. Raises InvalidInput."""
+        body: dict[str, Any] = {
+            "principal": principal,
+            "user_id": owner,
+            "org_id": org_id,
+            "name": name,
+        }
+        until = None if expires_at is None else expires_at.isoformat()
+        body |= {"scopes": listed(scopes), "expires_at": until}
+        return self.writing(access.KeyMadeAnswer, KEYS, given(body))
+
+    @call
+    def rotate_key(self, key_id: str, *, grace_s: int = 86_400) -> Talk[access.KeyMadeAnswer]:
+        """Another key in its place; it works for `grace_s` more. Raises NotFound."""
+        path = f"{at(KEYS, key_id)}/rotate"
+        return self.writing(access.KeyMadeAnswer, path, {"grace_s": grace_s})
+
+    @call
+    def revoke_key(self, key_id: str) -> Talk[access.KeyView]:
+        """With the session tokens that it made. Raises NotFound, Conflict."""
+        answer = self.writing(access.KeyEndedAnswer, at(KEYS, key_id), method="DELETE")
+        return (yield from answer).ended
+
+    @call
+    def audit(
+        self,
+        *,
+        principal: str | None = None,
+        owner: str | None = None,
+        route: str | None = None,
+        since: datetime | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Talk[access.AuditAnswer]:
+        """A page of the audit log, the latest first; `cursor`: the `next_cursor` of the last."""
+        at_least = None if since is None else since.isoformat()
+        path = asked(
+            AUDIT,
+            principal=principal,
+            user_id=owner,
+            route=route,
+            since=at_least,
+            cursor=cursor,
+            limit=limit,
+        )
+        return self.reading(access.AuditAnswer, path)
 
     @call
     def erase_tenant(self, org_id: str, *, confirm: str) -> Talk[TenantErasedAnswer]:

@@ -60,7 +60,12 @@ from rayapp.storage.mongo.jobs import MongoJobStore, MongoLeaseStore
 from rayapp.storage.mongo.knowledge import MongoKnowledgeStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
-from rayapp.storage.mongo.operator_rows import MongoApiKeyStore, MongoDayStore, MongoHoldStore
+from rayapp.storage.mongo.operator_rows import (
+    MongoApiKeyStore,
+    MongoAuditStore,
+    MongoDayStore,
+    MongoHoldStore,
+)
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore
 from rayapp.storage.mongo.personality import MongoPersonalityStore, MongoWindowStore
 from rayapp.storage.mongo.quarantine import MongoQuarantine
@@ -95,6 +100,7 @@ class Stores:
         self.events: EventStore = MongoEventStore(database)
         self.leases: LeaseStore = MongoLeaseStore(database)
         self.api_keys: ports.ApiKeyStore = MongoApiKeyStore(database)
+        self.audit_log: ports.AuditStore = MongoAuditStore(database)
         self.days: ports.DayStore = MongoDayStore(database)
         self.holds: ports.HoldStore = MongoHoldStore(database)
         self.idempotency: ports.IdempotencyStore = MongoIdempotencyStore(database)

@@ -6,6 +6,8 @@ Nothing here waits for a server: constructors assign and connect lazily.
 from dataclasses import fields
 from functools import cached_property, partial
 
+from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.audit import AuditLog
 from rayapp.admin.event_stream import EventStreamService
 from rayapp.admin.health import HealthService, ProcessBreakers
 from rayapp.admin.legacy_bank import LegacyMove
@@ -168,6 +170,17 @@ class Container(ProductContainer):
         given, file = settings.auth.session_secret, settings.data.dir / "session.secret"
         secret = (lambda: given) if given else partial(kept_secret, file)
         return SessionTokenService(self.stores.api_keys, secret, runtime=self.runtime)
+
+    @cached_property
+    def keys(self) -> ApiKeyService:
+        return ApiKeyService(
+            self.stores.api_keys, clock=self.clock, cache_s=self.settings.auth.cache_s
+        )
+
+    @cached_property
+    def audit(self) -> AuditLog:
+        keep_days = self.settings.audit.keep_days
+        return AuditLog(self.stores.audit_log, clock=self.clock, keep_days=keep_days)
 
     @cached_property
     def tenants(self) -> TenantsService:

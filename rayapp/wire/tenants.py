@@ -15,7 +15,7 @@ class TenantView(bases.Answer):
     """A tenant that a key was ever made for."""
 
     org_id: str
-    keys: int = Field(description="Those that are not revoked.")
+    keys: int = Field(description="Those that open something: neither revoked nor expired.")
     users: int = Field(description="With anything kept of them.")
     memories: int
 
@@ -24,6 +24,20 @@ class TenantsAnswer(bases.Success):
     """By name; users without a tenant are in none of them."""
 
     tenants: tuple[TenantView, ...]
+
+
+class TenantUserView(bases.Answer):
+    """A user of a tenant."""
+
+    user_id: bases.PlainUser
+    memories: int
+    held: bool = Field(description="An operator keeps the data from being deleted.")
+
+
+class TenantUsersAnswer(bases.Success):
+    """By name: those of whom anything is kept."""
+
+    users: tuple[TenantUserView, ...]
 
 
 class TenantErasedAnswer(bases.Success):

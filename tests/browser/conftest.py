@@ -39,9 +39,9 @@ class Served:
 
 
 @contextmanager
-def serving(**overrides: Any) -> Iterator[Served]:
+def serving(at_port: int | None = None, **overrides: Any) -> Iterator[Served]:
     """One that runs until the block ends."""
-    port, ready = free_port(), Future[Harness]()
+    port, ready = at_port or free_port(), Future[Harness]()
     server: list[uvicorn.Server] = []
 
     async def run() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,9 +26,15 @@ PAGES = {
     "live": ("Live", "עכשיו"),
     "documents": ("Documents", "מסמכים"),
     "conversations": ("Conversations", "שיחות"),
+    "people": ("People and things", "אנשים ודברים"),
+    "learning?q=Where+does+Dana+park%3F": ("Learning", "למידה"),
+    "operate/keys": ("Operate", "תפעול"),
+    "operate/audit": ("Operate", "תפעול"),
+    "operate/webhooks": ("Operate", "תפעול"),
     "yours": ("Your data", "הנתונים שלך"),
     "operate": ("Operate", "תפעול"),
 }
+PICTURES = "RAYAPP_PICTURES"
 SETTINGS = {"en": ("light", 1180), "he": ("dark", 360)}
 
 
@@ -48,7 +56,20 @@ def filled(served: Served) -> dict[str, str]:
         book = http.post("/api/memory/books", files=file).json()["book_id"]
         broken = {"file": ("broken.pdf", b"%PDF-1.4 it ends here")}
         http.post("/api/memory/books", files=broken).raise_for_status()
-    return {"memory": found, "book": book}
+        asked = http.post("/api/memory/search", json={"query": QUESTION}).json()
+        judged = {"outcome": "worked", "receipt_id": asked["receipt_id"]}
+        http.post("/api/memory/outcomes", json=judged).raise_for_status()
+        hook = {"url": "https://garden.example/events", "description": "הגינה"}
+        http.post("/api/webhooks", json=hook).raise_for_status()
+        key = {"principal": "shop", "user_id": USER, "name": "The shop"}
+        http.post("/api/admin/keys", json=key).raise_for_status()
+        person = {"type": "Person", "name": "Dana Levi", "synonyms": ["דנה"]}
+        dana = http.post("/api/knowledge/entity", json=person).json()["node"]["id"]
+        place = {"type": "Place", "name": "Haifa"}
+        haifa = http.post("/api/knowledge/entity", json=place).json()["node"]["id"]
+        link = {"from_id": dana, "type": "LIVES_IN", "to_id": haifa}
+        http.post("/api/knowledge/relationships", json=link).raise_for_status()
+    return {"memory": found, "book": book, "person": dana}
 
 
 def settled(page: Page) -> None:
@@ -81,6 +102,15 @@ def test_a_page(
     assert page.get_attribute("html", "dir") == ("rtl" if lang == "he" else "ltr")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert violations(page, axe) == []
+    keep(page, path, lang)
+
+
+def keep(page: Page, path: str, lang: str) -> None:
+    """A picture of the page, where somebody wants one: in the folder PICTURES names."""
+    folder = os.environ.get(PICTURES)
+    if folder:
+        name = re.sub(r"\W+", "-", path.split("?")[0])
+        page.screenshot(path=Path(folder) / f"{name}-{lang}.png", full_page=True)
 
 
 @pytest.mark.parametrize("lang", SETTINGS)
@@ -92,6 +122,7 @@ def test_the_pages_behind_them(
         f"memories/{filled['memory']}": "Dana parks on the third floor",
         f"documents/{filled['book']}": "The roses need water on Mondays.",
         "conversations/talk": "Upstairs.",
+        f"people/{filled['person']}": "Haifa",
     }
     page = visit(f"{served.url}/console/", user=USER, lang=lang, theme=theme, width=width)
     for path, text in paths.items():
@@ -100,6 +131,7 @@ def test_the_pages_behind_them(
         settled(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
         assert violations(page, axe) == [], path
+        keep(page, path.partition("/")[0] + "-one", lang)
 
 
 def test_language_and_direction_switch_at_once(served: Served, visit: Visit) -> None:

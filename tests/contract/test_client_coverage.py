@@ -24,7 +24,15 @@ from rayapp.memory.item import derived_id
 from rayapp.memory.tiers import Tier
 from rayapp.understanding.ports import SourceText
 from tests.support.builders import an_item
-from tests.support.example_world import GARDEN, WAITING, add_books, add_derived, add_webhook
+from tests.support.example_world import (
+    GARDEN,
+    KEY_ID,
+    WAITING,
+    add_books,
+    add_derived,
+    add_key,
+    add_webhook,
+)
 from tests.support.harness import Harness
 from tests.support.jobs import a_job
 from tests.unit.api.serving import settings_with
@@ -236,6 +244,12 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "end_session_token": {"token": ""},
     "ops.holds": {},
     "ops.tenants": {},
+    "ops.tenant_users": {"org_id": "acme"},
+    "ops.keys": {},
+    "ops.make_key": {"principal": "shop", "owner": "noa", "name": "The shop's assistant"},
+    "ops.rotate_key": {"key_id": KEY_ID},
+    "ops.revoke_key": {"key_id": KEY_ID},
+    "ops.audit": {"principal": "shop", "limit": 20},
     "ops.erase_tenant": {"org_id": "acme", "confirm": "DELETE"},
     "ops.hold": {"owner": "noa", "reason": "case 2026-17"},
     "ops.release": {"owner": "noa"},
@@ -351,8 +365,7 @@ async def a_world() -> Harness:
     said = ("admin", "mem-1", "Dana lives in Haifa.", world.clock.now(), None, None, None, ())
     await world.container.understanders[0].understand(SourceText(*said))
     await add_derived(world)
-    keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
-    await keys.create("shop", user_id="noa", scopes=["read"], org_id="acme")
+    await add_key(world)
     for due in await world.graphs.follow_ups(10):
         found = contribution_of(due.item)
         changes = content_changes(due.contributed, found, due.item.memory_id)

@@ -9,7 +9,7 @@ from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.event_stream import MongoEventStore
 from rayapp.storage.mongo.jobs import MongoLeaseStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
-from rayapp.storage.mongo.operator_rows import MongoApiKeyStore
+from rayapp.storage.mongo.operator_rows import MongoApiKeyStore, MongoAuditStore
 from rayapp.storage.mongo.receipts import MongoIdempotencyStore, MongoReceiptStore
 from tests.support.builders import an_item
 from tests.support.clock import FakeClock
@@ -22,6 +22,7 @@ from tests.support.store_contract import InsertContract, ReplaceContract, Stores
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.stores import (
     InMemoryApiKeyStore,
+    InMemoryAuditStore,
     InMemoryEventStore,
     InMemoryIdempotencyStore,
     InMemoryLeaseStore,
@@ -37,6 +38,7 @@ def in_memory_stores() -> Stores:
         events=InMemoryEventStore(clock),
         leases=InMemoryLeaseStore(clock),
         api_keys=InMemoryApiKeyStore(),
+        audit_log=InMemoryAuditStore(),
         idempotency=InMemoryIdempotencyStore(),
         elapse=clock.elapse,
     )
@@ -49,6 +51,7 @@ def mongo_stores(database: MongoDatabase) -> Stores:
         events=MongoEventStore(database),
         leases=MongoLeaseStore(database),
         api_keys=MongoApiKeyStore(database),
+        audit_log=MongoAuditStore(database),
         idempotency=MongoIdempotencyStore(database),
         elapse=asyncio.sleep,
     )

@@ -56,6 +56,7 @@ UNIQUE = {
     "events": {"event"},
     "leases": set(),
     "api_keys": {"key_hash"},
+    "audit_log": {"audit_entry"},
     "idempotency": {"user_route_key"},
     "memory_outcomes": {"user_key"},
     "known_solutions": {"user_problem_memory"},

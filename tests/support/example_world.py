@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from rayapp.admin.api_keys import ApiKeyService
+from rayapp.admin.ports import ApiKey, Deed
 from rayapp.admin.webhooks.records import Delivery, Webhook
 from rayapp.admin.webhooks.rules import new_secret
 from rayapp.api.app import create_api
@@ -58,6 +58,18 @@ AN_EXCHANGE = {
         {"role": "assistant", "content": "On Monday and Thursday; ביום שני וביום חמישי, בבוקר."},
     ],
 }
+KEY_ID = "3f9c2a51b07de846"
+A_DEED = Deed(
+    principal="shop",
+    key_id=KEY_ID,
+    user_id="admin",
+    source="203.0.113.7",
+    method="DELETE",
+    route="/api/memory/items/{memory_id}",
+    ids={"memory_id": "mem-9"},
+    status=200,
+    request_id="4f6c1c0de5b94a1f",
+)
 JOBS = ("/api/memory/jobs", "/api/memory/ops/reindex")
 
 
@@ -117,8 +129,8 @@ async def example_world() -> Harness:
         await one.understand(known)
     await add_derived(world)
     await add_books(world)
-    keys = ApiKeyService(world.services.api_keys, clock=world.clock, cache_s=0)
-    await keys.create("shop", user_id=None, scopes=["admin"], org_id="acme")
+    await add_key(world)
+    await world.services.audit.note(A_DEED)
     await add_webhook(world)
     complete_with_endpoint(world)
     await world.services.storage_report.roll_up()
@@ -137,6 +149,20 @@ async def add_derived(world: Harness) -> None:
         await rows.put([waits, stands, scene])
 
     await world.derived.change(WriteScope("admin"), work)
+
+
+async def add_key(world: Harness) -> None:
+    """`KEY_ID`, of the tenant acme."""
+    row = ApiKey(
+        key_hash=f"{KEY_ID:0<64}",
+        principal="shop",
+        user_id=None,
+        scopes=frozenset({"admin"}),
+        created_at=world.clock.now(),
+        org_id="acme",
+        name="The shop's assistant",
+    )
+    await world.services.api_keys.add(row)
 
 
 async def add_webhook(world: Harness) -> None:

@@ -233,6 +233,7 @@ class InMemoryStores(Stores):
         self.events = world.events
         self.leases = world.leases
         self.api_keys = stores.InMemoryApiKeyStore()
+        self.audit_log = stores.InMemoryAuditStore()
         self.holds = stores.InMemoryHoldStore()
         self.days = stores.InMemoryDayStore()
         self.idempotency = world.idempotency

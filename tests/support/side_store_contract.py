@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.admin.ports import ApiKey, IdempotencyRow
+from rayapp.admin.ports import ApiKey, AuditEntry, AuditQuestion, IdempotencyRow
 from rayapp.core.errors import Conflict
 from rayapp.memory.ports import Event
 from rayapp.memory.scope import ReadScope
@@ -212,6 +212,32 @@ class ApiKeyContract:
         revoked = [replace(key, revoked_at=at), replace(other, revoked_at=at)]
         assert await stores.api_keys.all() == [*revoked, third]
 
+    async def test_one_key_is_used_expires_and_ends(self, stores: Stores) -> None:
+        at = STORED_AT + timedelta(days=1)
+        key = ApiKey(
+            key_hash="e1",
+            principal="chat",
+            user_id="dana",
+            scopes=frozenset({"read"}),
+            created_at=STORED_AT,
+            name="Garden",
+        )
+        other = replace(key, key_hash="e2", expires_at=at)
+        for each in (key, other):
+            await stores.api_keys.add(each)
+        for hours in (2, 1):
+            await stores.api_keys.used("e1", at + timedelta(hours=hours))
+            await stores.api_keys.expire("e1", at + timedelta(hours=hours))
+            await stores.api_keys.expire("e2", at + timedelta(hours=hours))
+            await stores.api_keys.end("e1", at + timedelta(hours=hours))
+        assert await stores.api_keys.find("e1") == replace(
+            key,
+            last_used_at=at + timedelta(hours=2),
+            expires_at=at + timedelta(hours=1),
+            revoked_at=at + timedelta(hours=2),
+        )
+        assert await stores.api_keys.find("e2") == other
+
     async def test_a_token_is_ended_once_and_for_all(self, stores: Stores) -> None:
         at = datetime.now(UTC) + timedelta(hours=1)
         assert not await stores.api_keys.token_ended("t-1")
@@ -243,6 +269,42 @@ class ApiKeyContract:
         assert await stores.api_keys.find("a3") == rows[2]
         assert await stores.api_keys.revoke(None, at, org_id=None) == 1
         assert await stores.api_keys.find("a2") == replace(rows[1], revoked_at=at)
+
+
+class AuditContract:
+    async def test_the_latest_first_page_by_page_under_conditions(self, stores: Stores) -> None:
+        now = datetime.now(UTC).replace(microsecond=0)
+        rows = [
+            AuditEntry(
+                entry_id=f"{number:04}",
+                at=now + timedelta(minutes=number),
+                principal=("ops", "app")[number % 2],
+                key_id=None,
+                user_id="dana",
+                source="203.0.113.7",
+                method="DELETE",
+                route="/api/memory/user",
+                ids={"memory_id": "m", "a.b": "c"},
+                status=200,
+                request_id="r",
+                expires_at=now + timedelta(days=number),
+            )
+            for number in range(6)
+        ]
+        for row in rows:
+            await stores.audit_log.append(row)
+
+        async def shown(**asked: Any) -> list[AuditEntry]:
+            return await stores.audit_log.page(AuditQuestion(**asked), now)
+
+        kept = rows[:0:-1]
+        assert await shown() == kept
+        assert await shown(limit=2) == kept[:2]
+        assert await shown(before="0004", limit=2) == kept[2:4]
+        assert await shown(principal="ops") == [rows[4], rows[2]]
+        assert await shown(user_id="noa") == []
+        assert await shown(route="/api/memory/user", since=rows[3].at) == rows[:2:-1]
+        assert await shown(since=rows[2].at, until=rows[4].at) == [rows[3], rows[2]]
 
 
 class IdempotencyContract:
@@ -287,6 +349,11 @@ class IdempotencyContract:
 
 
 class SideStoreContract(
-    ReceiptContract, EventContract, LeaseContract, ApiKeyContract, IdempotencyContract
+    ReceiptContract,
+    EventContract,
+    LeaseContract,
+    ApiKeyContract,
+    AuditContract,
+    IdempotencyContract,
 ):
     """All side stores."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rayapp.admin.ports import ApiKeyStore, IdempotencyStore
+from rayapp.admin.ports import ApiKeyStore, AuditStore, IdempotencyStore
 from rayapp.bulk.ports import LeaseStore
 from rayapp.core.errors import DuplicateMemory, InvalidInput, NotFound, VersionConflict
 from rayapp.memory.item import (
@@ -45,6 +45,7 @@ class Stores:
     events: EventStore
     leases: LeaseStore
     api_keys: ApiKeyStore
+    audit_log: AuditStore
     idempotency: IdempotencyStore
     elapse: Callable[[float], Awaitable[None]]
 

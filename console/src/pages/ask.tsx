@@ -13,7 +13,6 @@ import {
   Choice,
   Degraded,
   Empty,
-  Field,
   Head,
   Note,
   Said,
@@ -21,6 +20,7 @@ import {
   Success,
   Tags,
   tell,
+  TextField,
   Tier,
   When,
 } from "../ui";
@@ -74,18 +74,13 @@ export function AskPage(): JSX.Element {
     <>
       <Head title={words.value.askPage} lead={words.value.askLead} />
       <form class="question" role="search" onSubmit={submit}>
-        <Field label={words.value.question}>
-          {(id) => (
-            <input
-              id={id}
-              type="search"
-              dir="auto"
-              maxLength={2000}
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label={words.value.question}
+          type="search"
+          most={2000}
+          value={text}
+          set={setText}
+        />
         <Choice
           label={words.value.tier}
           value={tier ?? ""}
@@ -313,17 +308,7 @@ function WhyNot({ q }: { q: string }): JSX.Element {
           wanted.value = text.trim();
         }}
       >
-        <Field label={words.value.whyNotHint}>
-          {(id) => (
-            <input
-              id={id}
-              dir="auto"
-              maxLength={500}
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField label={words.value.whyNotHint} value={text} set={setText} />
         <button class="plain" disabled={!text.trim()}>
           {words.value.follow}
         </button>

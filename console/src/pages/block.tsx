@@ -5,7 +5,7 @@ import { answerOf, api, type Schemas } from "../api";
 import { number } from "../format";
 import { useLoad } from "../load";
 import { place, setQuery, to } from "../router";
-import { Degraded, Empty, Facts, Field, Head, marked, Said, Shown } from "../ui";
+import { Degraded, Empty, Facts, Head, marked, Said, Shown, TextField } from "../ui";
 import { language, valueName, words } from "../words";
 
 interface Part {
@@ -61,30 +61,20 @@ export function BlockPage(): JSX.Element {
           setQuery({ q: text.trim() || undefined, budget: tokens || undefined });
         }}
       >
-        <Field label={words.value.question}>
-          {(id) => (
-            <input
-              id={id}
-              type="search"
-              dir="auto"
-              maxLength={2000}
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <Field label={words.value.budget} hint={words.value.budgetHint}>
-          {(id) => (
-            <input
-              id={id}
-              type="number"
-              min={1}
-              max={100000}
-              value={tokens}
-              onInput={(event) => setTokens(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label={words.value.question}
+          type="search"
+          most={2000}
+          value={text}
+          set={setText}
+        />
+        <TextField
+          label={words.value.budget}
+          hint={words.value.budgetHint}
+          type="number"
+          value={tokens}
+          set={setTokens}
+        />
         <button class="main">{words.value.look}</button>
       </form>
       {q ? (

@@ -7,7 +7,7 @@ import { number, percent } from "../format";
 import { useLoad } from "../load";
 import { go, place, setQuery, to } from "../router";
 import { mayWrite } from "../session";
-import { ask, Degraded, Empty, Field, Head, Said, Shown, tell, When } from "../ui";
+import { ask, Degraded, Empty, Head, Said, Shown, tell, TextField, When } from "../ui";
 import { fill, tierName, valueName, words } from "../words";
 import { More } from "./memories";
 
@@ -42,18 +42,12 @@ export function Conversations(): JSX.Element {
           setQuery({ q: text.trim() || undefined });
         }}
       >
-        <Field label={words.value.searchConversations}>
-          {(id) => (
-            <input
-              id={id}
-              type="search"
-              dir="auto"
-              maxLength={500}
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label={words.value.searchConversations}
+          type="search"
+          value={text}
+          set={setText}
+        />
         <button class="plain">{words.value.show}</button>
       </form>
       <Shown of={loaded}>

@@ -1,51 +1,18 @@
 // The event stream as a feed: it pauses, filters, and comes back where it was.
-import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import known from "../known.json";
 import { actingFor, answerOf, api, type Failure, follow, key, type StreamEvent } from "../api";
 import { clock, number } from "../format";
 import { useEvery, useLoad } from "../load";
 import { place, setQuery, to } from "../router";
 import { mayOperate } from "../session";
+import { fetchMemory, MemoryLine } from "../texts";
 import { Empty, Facts, Failed, Head, Note, Said, Shown, Tier } from "../ui";
 import { fill, valueName, words } from "../words";
 
-const KINDS = [
-  "stored",
-  "indexed",
-  "outcome",
-  "promoted",
-  "demoted",
-  "archived",
-  "restored",
-  "updated",
-  "merged",
-  "learned",
-  "extended",
-  "outcome_detected",
-  "job",
-] as const;
 // So many stay in the feed.
 const MOST = 300;
-
-// The texts of memories that events name; events carry none. Null: it is there no longer.
-const texts = signal<ReadonlyMap<string, string | null>>(new Map());
-const asked = new Set<string>();
-
-async function fetchText(id: string): Promise<void> {
-  if (asked.has(id)) return;
-  asked.add(id);
-  let text: string | null = null;
-  try {
-    const found = await answerOf(
-      api.GET("/api/memory/items/{memory_id}", { params: { path: { memory_id: id } } }),
-    );
-    text = found.memory.text;
-  } catch {
-    // Deleted since, or of another user: the feed shows its id alone.
-  }
-  texts.value = new Map([...[...texts.value].slice(-MOST), [id, text]]);
-}
 
 export function Live(): JSX.Element {
   const [events, setEvents] = useState<StreamEvent[]>([]);
@@ -62,8 +29,7 @@ export function Live(): JSX.Element {
       (event) => {
         if (event.type === "ready") return;
         if (event.data.memory_id) {
-          if (event.type === "updated") asked.delete(event.data.memory_id);
-          void fetchText(event.data.memory_id);
+          void fetchMemory(event.data.memory_id, event.type === "updated");
         }
         held.current = [event, ...held.current].slice(0, MOST);
         if (pausing.current) setWaiting((before) => before + 1);
@@ -97,7 +63,7 @@ export function Live(): JSX.Element {
       {failure && <Failed failure={failure} />}
       {mayOperate.value && <Queues />}
       <div class="row kinds" role="group" aria-label={words.value.kinds}>
-        {["", ...KINDS].map((kind) => (
+        {["", ...known.events].map((kind) => (
           <button
             key={kind}
             class="chip"
@@ -126,7 +92,6 @@ export function Live(): JSX.Element {
 
 function Line({ event }: { event: StreamEvent }): JSX.Element {
   const { data } = event;
-  const text = data.memory_id ? texts.value.get(data.memory_id) : undefined;
   if (event.type === "reset") {
     return (
       <li>
@@ -139,17 +104,7 @@ function Line({ event }: { event: StreamEvent }): JSX.Element {
       <time dateTime={data.at}>{clock(data.at)}</time>
       <span class={`chip kind ${event.type}`}>{valueName(event.type)}</span>
       <div class="grow">
-        {data.memory_id && (
-          <a class="text" href={to(["memories", data.memory_id])}>
-            {text === null ? (
-              <span class="quiet">
-                <bdi dir="ltr">{data.memory_id}</bdi> · {words.value.gone}
-              </span>
-            ) : (
-              <Said text={text ?? "…"} most={200} />
-            )}
-          </a>
-        )}
+        {data.memory_id && <MemoryLine id={data.memory_id} />}
         <span class="meta">
           {data.from_tier && (
             <>

@@ -1,5 +1,5 @@
 // The list: filters in the address, several at once, and what was done can be taken back.
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { answerOf, api, type Schemas } from "../api";
@@ -21,6 +21,7 @@ import {
   Success,
   Tags,
   tell,
+  TextField,
   Tier,
   When,
 } from "../ui";
@@ -30,7 +31,12 @@ type Memory = Schemas["MemoryView"];
 type Filters = Record<string, string | undefined>;
 
 const SOURCES = ["user", "assistant", "tool", "document", "system", "datagov", "import"] as const;
+// The first page is there at once; what follows comes in longer ones.
 const PAGE = 50;
+const NEXT_PAGE = 200;
+// So many rows are drawn at once; a row is about so high before it was ever drawn.
+const BLOCK = 50;
+const ROW_HEIGHT = 84;
 
 async function page(filters: Filters, cursor?: string): Promise<Schemas["ItemsAnswer"]> {
   const { tier, state, source, tag, words: text, from, until, order, conversation } = filters;
@@ -38,7 +44,7 @@ async function page(filters: Filters, cursor?: string): Promise<Schemas["ItemsAn
     api.GET("/api/memory/items", {
       params: {
         query: {
-          limit: PAGE,
+          limit: cursor ? NEXT_PAGE : PAGE,
           with_total: !cursor,
           status: state === "archived" ? "archived" : "active",
           sort: order === "score" || order === "updated" ? order : "recent",
@@ -158,19 +164,7 @@ export function Memories(): JSX.Element {
                   done={loaded.again}
                 />
                 <div class="list">
-                  {pages.map((page) => (
-                    <Block
-                      key={page[0]?.memory_id}
-                      items={page}
-                      chosen={chosen.value}
-                      choose={(id, on) => {
-                        const ids = new Set(chosen.value);
-                        if (on) ids.add(id);
-                        else ids.delete(id);
-                        chosen.value = ids;
-                      }}
-                    />
-                  ))}
+                  <Blocks pages={pages} chosen={chosen} />
                 </div>
                 {cursor && <More next={next} key={cursor} />}
               </>
@@ -335,25 +329,67 @@ function ChosenBar({
   );
 }
 
-/** The rows of a page of the list; far from what is seen they are a space of their height. */
+/** The pages in blocks. A block whose rows and choices are the same is the same element: the ones
+ * before cost nothing when another page comes. */
+function Blocks({
+  pages,
+  chosen,
+}: {
+  pages: readonly Memory[][];
+  chosen: Signal<ReadonlySet<string>>;
+}): JSX.Element {
+  const made = useRef(new Map<string, { of: Memory; picked: string; shown: JSX.Element }>());
+  const choose = (id: string, on: boolean): void => {
+    const ids = new Set(chosen.value);
+    if (on) ids.add(id);
+    else ids.delete(id);
+    chosen.value = ids;
+  };
+  const shown: JSX.Element[] = [];
+  for (const page of pages) {
+    for (let start = 0; start < page.length; start += BLOCK) {
+      const of = page[start] as Memory;
+      const old = made.current.get(of.memory_id);
+      if (old?.of === of && !chosen.value.size && !old.picked) {
+        shown.push(old.shown);
+        continue;
+      }
+      const items = page.slice(start, start + BLOCK);
+      const ids = items.filter((item) => chosen.value.has(item.memory_id));
+      const picked = ids.map((item) => item.memory_id).join();
+      const next =
+        old?.of === of && old.picked === picked
+          ? old.shown
+          : <Block key={of.memory_id} items={items} picked={picked} choose={choose} drawn={!start} />;
+      made.current.set(of.memory_id, { of, picked, shown: next });
+      shown.push(next);
+    }
+  }
+  return <>{shown}</>;
+}
+
+/** The rows of a block of the list; far from what is seen they are a space of their height. */
 function Block({
   items,
-  chosen,
+  picked,
   choose,
+  drawn,
 }: {
   items: Memory[];
-  chosen: ReadonlySet<string>;
+  picked: string;
   choose: (id: string, on: boolean) => void;
+  drawn: boolean;
 }): JSX.Element {
   const list = useRef<HTMLUListElement>(null);
-  const height = useRef(0);
-  const [near, setNear] = useState(true);
+  const height = useRef(items.length * ROW_HEIGHT);
+  const [near, setNear] = useState(drawn);
   useEffect(() => {
     const watcher = new IntersectionObserver(
       (seen) => {
         const last = seen[seen.length - 1];
         if (!last) return;
-        if (!last.isIntersecting) height.current = last.boundingClientRect.height;
+        if (!last.isIntersecting && list.current?.firstChild)
+          height.current = last.boundingClientRect.height;
         setNear(last.isIntersecting);
       },
       { rootMargin: "2000px" },
@@ -361,22 +397,20 @@ function Block({
     if (list.current) watcher.observe(list.current);
     return () => watcher.disconnect();
   }, []);
-  const picked = items.filter((item) => chosen.has(item.memory_id)).map((item) => item.memory_id);
   const act = useRef(choose);
   act.current = choose;
   // The same rows are the same element: what was shown before is not compared again.
-  const rows = useMemo(
-    () =>
-      items.map((item) => (
-        <Row
-          key={item.memory_id}
-          item={item}
-          chosen={chosen.has(item.memory_id)}
-          choose={(on) => act.current(item.memory_id, on)}
-        />
-      )),
-    [items, picked.join(), language.value, mayWrite.value],
-  );
+  const rows = useMemo(() => {
+    const chosen = new Set(picked.split(","));
+    return items.map((item) => (
+      <Row
+        key={item.memory_id}
+        item={item}
+        chosen={chosen.has(item.memory_id)}
+        choose={(on) => act.current(item.memory_id, on)}
+      />
+    ));
+  }, [items, picked, language.value, mayWrite.value]);
   return (
     <ul ref={list} style={near ? {} : { blockSize: `${height.current}px` }}>
       {near && rows}
@@ -466,18 +500,13 @@ function Remember({ done }: { done: () => void }): JSX.Element {
   const tiers = ["memory_bank", "history", "working", "patterns"];
   return (
     <form class="card" onSubmit={(event) => void submit(event)}>
-      <Field label={words.value.text}>
-        {(id) => (
-          <textarea
-            id={id}
-            dir="auto"
-            rows={3}
-            required
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <TextField
+        label={words.value.text}
+        rows={3}
+        required
+        value={text}
+        set={setText}
+      />
       <div class="filters">
         <Choice
           label={words.value.tier}
@@ -485,16 +514,13 @@ function Remember({ done }: { done: () => void }): JSX.Element {
           options={tiers.map((name) => [name, tierName(name)] as const)}
           set={setTier}
         />
-        <Field label={words.value.tags} hint={words.value.tagsHint}>
-          {(id) => (
-            <input
-              id={id}
-              dir="auto"
-              value={tags}
-              onInput={(event) => setTags(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label={words.value.tags}
+          hint={words.value.tagsHint}
+          most={2000}
+          value={tags}
+          set={setTags}
+        />
       </div>
       {loaded.value && <Failed failure={loaded.value} />}
       <div class="row end">

@@ -8,7 +8,7 @@ import { moment, number } from "../format";
 import { failureFrom, useEvery, useLoad } from "../load";
 import { go, to } from "../router";
 import { mayWrite } from "../session";
-import { Act, Facts, Failed, Field, Head, marked, Note, Said, Shown, Success, Tags, tell, Tier, When } from "../ui";
+import { Act, Facts, Failed, Head, marked, Note, Said, Shown, Success, Tags, tell, TextField, Tier, When } from "../ui";
 import { fill, valueName, words } from "../words";
 import { archiveOf, removeOf, restoreAll, tagsOf } from "./memories";
 
@@ -163,39 +163,21 @@ function Edit({
   const same = text === memory.text && tagsOf(tags).join() === memory.tags.join();
   return (
     <form class="card" aria-label={words.value.editing} onSubmit={(event) => void submit(event)}>
-      <Field label={words.value.text}>
-        {(id) => (
-          <textarea
-            id={id}
-            dir="auto"
-            rows={Math.min(14, 2 + Math.ceil(text.length / 80))}
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <TextField
+        label={words.value.text}
+        rows={Math.min(14, 2 + Math.ceil(text.length / 80))}
+        value={text}
+        set={setText}
+      />
       <div class="filters">
-        <Field label={words.value.tags} hint={words.value.tagsHint}>
-          {(id) => (
-            <input
-              id={id}
-              dir="auto"
-              value={tags}
-              onInput={(event) => setTags(event.currentTarget.value)}
-            />
-          )}
-        </Field>
-        <Field label={words.value.why}>
-          {(id) => (
-            <input
-              id={id}
-              dir="auto"
-              maxLength={500}
-              value={reason}
-              onInput={(event) => setReason(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label={words.value.tags}
+          hint={words.value.tagsHint}
+          most={2000}
+          value={tags}
+          set={setTags}
+        />
+        <TextField label={words.value.why} value={reason} set={setReason} />
       </div>
       {failure && <Failed failure={failure} />}
       <div class="row end">

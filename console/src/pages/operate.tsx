@@ -3,30 +3,56 @@ import type { JSX } from "preact";
 import { answerOf, api, type Schemas } from "../api";
 import { bytes, number } from "../format";
 import { useEvery, useLoad } from "../load";
+import { to } from "../router";
 import { mayOperate } from "../session";
-import { Act, Facts, Head, Note, Said, Shown, When } from "../ui";
-import { valueName, words } from "../words";
+import { Act, Bar, Facts, Head, Note, Said, Shown, When } from "../ui";
+import { fill, valueName, words } from "../words";
+import { Audit, Keys, Tenants } from "./access";
+import { Webhooks } from "./webhooks";
 
-export function Operate(): JSX.Element {
+const PARTS = ["", "keys", "audit", "webhooks"] as const;
+
+export function Operate({ part = "" }: { part?: string | undefined }): JSX.Element {
   return (
     <>
       <Head title={words.value.operate} lead={words.value.operateLead} />
-      <Health />
+      <ul class="row kinds" aria-label={words.value.sections}>
+        {PARTS.map((name) => (
+          <li key={name}>
+            <a
+              class="button chip"
+              href={to(name ? ["operate", name] : ["operate"])}
+              aria-current={name === part ? "page" : undefined}
+            >
+              {words.value[name || "health"]}
+            </a>
+          </li>
+        ))}
+      </ul>
+      {part === "webhooks" ? <Webhooks /> : !part && <Health />}
       {mayOperate.value ? (
         <>
-          <div class="two">
-            <Index />
-            <Integrity />
-          </div>
-          <Jobs />
+          {part === "keys" && <Keys />}
+          {part === "audit" && <Audit />}
+          {!part && (
+            <>
+              <div class="two">
+                <Index />
+                <Integrity />
+              </div>
+              <Jobs />
+            </>
+          )}
         </>
       ) : (
-        <Note>{words.value.operatorsOnly}</Note>
+        part !== "webhooks" && <Note>{words.value.operatorsOnly}</Note>
       )}
-      <div class="two">
-        {mayOperate.value && <Tenants />}
-        <Usage />
-      </div>
+      {!part && (
+        <div class="two">
+          {mayOperate.value && <Tenants />}
+          <Usage />
+        </div>
+      )}
     </>
   );
 }
@@ -214,45 +240,6 @@ function Jobs(): JSX.Element {
   );
 }
 
-function Tenants(): JSX.Element {
-  const loaded = useLoad(() => answerOf(api.GET("/api/memory/ops/tenants")), []);
-  return (
-    <section class="card">
-      <h2>{words.value.tenants}</h2>
-      <Shown of={loaded}>
-        {({ tenants }) =>
-          tenants.length ? (
-            <table>
-              <thead>
-                <tr>
-                  <td />
-                  <th scope="col">{words.value.keys}</th>
-                  <th scope="col">{words.value.users}</th>
-                  <th scope="col">{words.value.memories}</th>
-                </tr>
-              </thead>
-              <tbody>
-                {tenants.map((one) => (
-                  <tr key={one.org_id}>
-                    <th scope="row">
-                      <Said text={one.org_id} />
-                    </th>
-                    <td>{number(one.keys)}</td>
-                    <td>{number(one.users)}</td>
-                    <td>{number(one.memories)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          ) : (
-            <p class="quiet">{words.value.noTenants}</p>
-          )
-        }
-      </Shown>
-    </section>
-  );
-}
-
 function Usage(): JSX.Element {
   const loaded = useLoad(() => answerOf(api.GET("/api/memory/models/usage")), []);
   return (
@@ -261,13 +248,32 @@ function Usage(): JSX.Element {
       <Shown of={loaded}>
         {(found) =>
           found.enabled ? (
-            <Facts
-              of={[
-                [words.value.calls, number(found.calls)],
-                [words.value.tokens, number(found.tokens)],
-                [words.value.cost, number(found.cost, 2)],
-              ]}
-            />
+            <>
+              <p class="quiet">{fill(words.value.lastDays, number(found.days))}</p>
+              <Facts
+                of={[
+                  [words.value.calls, number(found.calls)],
+                  [words.value.tokens, number(found.tokens)],
+                  [words.value.cost, number(found.cost, 2)],
+                  [words.value.today, number(found.today.tokens)],
+                  ...Object.entries(found.limits)
+                    .filter(([, most]) => most > 0)
+                    .map(([name, most]) => [fill(words.value.limitOf, valueName(name)), number(most, 2)] as const),
+                ]}
+              />
+              <ul class="checks">
+                {found.by_helper.map((one) => (
+                  <li key={one.helper}>
+                    <Bar
+                      name={valueName(one.helper)}
+                      value={one.tokens / Math.max(1, found.tokens)}
+                      shown={number(one.tokens)}
+                      hint={`${number(one.calls)} · ${number(one.cost, 2)}`}
+                    />
+                  </li>
+                ))}
+              </ul>
+            </>
           ) : (
             <p class="quiet">{words.value.usageOff}</p>
           )

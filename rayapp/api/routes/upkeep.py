@@ -230,6 +230,7 @@ async def hold(call: CurrentCall, body: keeping.HoldBody) -> keeping.HoldAnswer:
     """A legal hold: nothing of the user is deleted, neither by age nor by a route (409
     `legal_hold`), until it is released. What expires within hours or days (receipts, queues) still
     does. A repeat answers the hold that is there."""
+    call.ids["held"] = body.user_id
     kept = await call.services.holds.place(body.user_id, body.reason, call.who.principal)
     return keeping.HoldAnswer(hold=kept)
 
@@ -238,6 +239,7 @@ async def hold(call: CurrentCall, body: keeping.HoldBody) -> keeping.HoldAnswer:
 async def release(
     call: CurrentCall, query: InQuery[keeping.ReleaseQuery]
 ) -> keeping.ReleasedAnswer:
+    call.ids["released"] = query.user_id
     await call.services.holds.release(query.user_id, call.who.principal)
     return keeping.ReleasedAnswer(user_id=query.user_id, message="The hold is released.")
 
@@ -249,6 +251,12 @@ async def release(
 async def tenants(call: CurrentCall) -> owners.TenantsAnswer:
     """Those that a key was ever made for. A key with a tenant never reaches this route."""
     return owners.TenantsAnswer(tenants=await call.services.tenants.all())
+
+
+@routes.get(f"{TENANTS}/{{org_id}}/users", summary="List the users of a tenant")
+async def tenant_users(call: CurrentCall, org_id: OrgId) -> owners.TenantUsersAnswer:
+    """Those of whom anything is kept, with how many memories."""
+    return owners.TenantUsersAnswer(users=await call.services.tenants.users(org_id))
 
 
 @routes.delete(

@@ -63,6 +63,13 @@ class AuthSettings(SettingsSection):
     )
 
 
+class AuditSettings(SettingsSection):
+    writes: bool = setting(
+        False, "Also log requests that store or change memories, whose versions say who did it."
+    )
+    keep_days: int = setting(400, "How long an entry is kept.", ge=1, le=3_650)
+
+
 class RateLimitSettings(SettingsSection):
     per_second: float = setting(600.0, "Refill per key, requests per second.", gt=0)
     burst: int = setting(1_200, "Bucket size per key, requests.", ge=1)

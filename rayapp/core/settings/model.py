@@ -9,6 +9,7 @@ from pydantic import AfterValidator, model_validator
 from rayapp.core.disk_space import DiskLimits
 from rayapp.core.settings import rules as settings_rules
 from rayapp.core.settings.access import (
+    AuditSettings,
     AuthSettings,
     HttpSettings,
     RateLimitSettings,
@@ -601,6 +602,7 @@ class Settings(SettingsSection):
     data: DataSettings = setting(DataSettings(), "Files.")
     http: HttpSettings = setting(HttpSettings(), "HTTP.")
     auth: AuthSettings = setting(AuthSettings(), "Authentication.")
+    audit: AuditSettings = setting(AuditSettings(), "Who did what.")
     rate_limit: RateLimitSettings = setting(RateLimitSettings(), "Rate limit per key.")
     mongo: MongoSettings = setting(MongoSettings(), "MongoDB, the truth.")
     qdrant: QdrantSettings = setting(QdrantSettings(), "Qdrant, the index.")

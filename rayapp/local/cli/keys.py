@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -32,13 +33,18 @@ def create(
     user: Annotated[str | None, typer.Option(help="User whose memories it opens.")] = None,
     org: Org = None,
     scope: Scopes = ["read", "write"],  # noqa: B006 - typer reads the default, nobody changes it
+    name: Annotated[str, typer.Option(help="What it is for.")] = "",
+    days: Annotated[int | None, typer.Option(min=1, help="Ends after so many days.")] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Make a key and print it once."""
+    until = None if days is None else datetime.now(UTC) + timedelta(days=days)
 
     async def work(service: ApiKeyService) -> str:
         scopes: list[Scope] = [_scope(name) for name in scope]
-        secret, _ = await service.create(principal, user_id=user, scopes=scopes, org_id=org)
+        secret, _ = await service.create(
+            principal, user_id=user, scopes=scopes, org_id=org, name=name, expires_at=until
+        )
         return secret
 
     # Plain text on its own line, so that a shell can capture it.
@@ -49,13 +55,19 @@ def create(
 def list_keys(data_dir: DataDir = None) -> None:
     """Every key's owner, scopes and dates; the keys themselves are not kept."""
     default_user = _settings(data_dir).auth.default_user
-    table = table_of("principal", "tenant", "user", "scopes", "created", "revoked")
+    dates = ("created", "last used", "expires", "revoked")
+    table = table_of("id", "name", "principal", "tenant", "user", "scopes", *dates)
     for row in _with_service(data_dir, lambda service: service.all()):
-        revoked = row.revoked_at.isoformat(timespec="seconds") if row.revoked_at else ""
-        created = row.created_at.isoformat(timespec="seconds")
-        scopes = " ".join(sorted(row.scopes))
-        user = user_of(row, default_user)
-        table.add_row(row.principal, row.org_id or "", user, scopes, created, revoked)
+        moments = (row.created_at, row.last_used_at, row.expires_at, row.revoked_at)
+        table.add_row(
+            row.key_id,
+            row.name,
+            row.principal,
+            row.org_id or "",
+            user_of(row, default_user),
+            " ".join(sorted(row.scopes)),
+            *(at.isoformat(timespec="seconds") if at else "" for at in moments),
+        )
     console.print(table)
 
 
@@ -66,8 +78,9 @@ def user_of(row: ApiKey, default_user: str) -> str:
 
 
 def has_living_key(data_dir: Path | None) -> bool:
-    """True when some key of the database is not revoked. Raises StoreDown."""
-    return any(row.revoked_at is None for row in _with_service(data_dir, lambda s: s.all()))
+    """True when some key of the database opens something. Raises StoreDown."""
+    now = datetime.now(UTC)
+    return any(row.living_at(now) for row in _with_service(data_dir, lambda s: s.all()))
 
 
 @keys.command()

@@ -305,6 +305,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         )
         for name, why in (
             ("api_keys", "hashes of keys; whoever runs the service revokes them"),
+            ("audit_log", "who did what, without texts, until audit.keep_days are over"),
             ("daily_metrics", "counts of the whole service, a row per day"),
             ("legal_holds", "whose data an operator keeps: a held user is not erased"),
             ("ended_tokens", "ids of session tokens that were revoked, until they have expired"),

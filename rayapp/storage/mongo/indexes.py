@@ -17,6 +17,7 @@ RECEIPTS = "receipts"
 EVENTS = "events"
 LEASES = "leases"
 API_KEYS = "api_keys"
+AUDIT_LOG = "audit_log"
 ENDED_TOKENS = "ended_tokens"
 IDEMPOTENCY = "idempotency"
 OUTCOMES = "memory_outcomes"
@@ -429,6 +430,10 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     ),
     LEASES: (),  # one row per name: `_id`
     API_KEYS: (index("key_hash", "key_hash", unique=True), index("principal", "principal")),
+    AUDIT_LOG: (
+        index("audit_entry", "entry_id", unique=True),
+        index("audit_expiry", "expires_at", ttl_s=0),
+    ),
     DAYS: (index("day", "day", unique=True), index("day_expiry", "at", ttl_s=DAYS_TTL_S)),
     HOLDS: (index("held_user", "user_id", unique=True),),
     BACKUP_KEYS: (index("sealed_user", "user_id"),),

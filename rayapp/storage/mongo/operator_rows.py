@@ -1,16 +1,17 @@
 """Rows of operators: API keys, found by their SHA-256; users whose data are kept from being
-deleted; one row per day."""
+deleted; one row per day; who did what."""
 
 from datetime import datetime
+from typing import Any
 
-from rayapp.admin.ports import ApiKey, DayRow, LegalHold
+from rayapp.admin.ports import ApiKey, AuditEntry, AuditQuestion, DayRow, LegalHold
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.storage.mongo.database import MongoDatabase, first, listed
 from rayapp.storage.mongo.errors import translated
-from rayapp.storage.mongo.indexes import API_KEYS, DAYS, ENDED_TOKENS, HOLDS
+from rayapp.storage.mongo.indexes import API_KEYS, AUDIT_LOG, DAYS, ENDED_TOKENS, HOLDS
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
-may_lack(ApiKey, "org_id")
+may_lack(ApiKey, "org_id", "name", "expires_at", "last_used_at")
 
 
 class MongoApiKeyStore:
@@ -36,6 +37,23 @@ class MongoApiKeyStore:
             done = await self._keys.update_many(named | living, {"$set": {"revoked_at": utc(at)}})
         return done.modified_count
 
+    async def end(self, key_hash: str, at: datetime) -> None:
+        await self._change(key_hash, {"$set": {"revoked_at": utc(at)}}, {"revoked_at": None})
+
+    async def expire(self, key_hash: str, at: datetime) -> None:
+        # `$min` takes null for less than any time.
+        later = {"$or": [{"expires_at": None}, {"expires_at": {"$gt": utc(at)}}]}
+        await self._change(key_hash, {"$set": {"expires_at": utc(at)}}, later)
+
+    async def used(self, key_hash: str, at: datetime) -> None:
+        await self._change(key_hash, {"$max": {"last_used_at": utc(at)}})
+
+    async def _change(
+        self, key_hash: str, change: dict[str, Any], where: dict[str, Any] | None = None
+    ) -> None:
+        with translated():
+            await self._keys.update_one({"key_hash": {"$eq": key_hash}, **(where or {})}, change)
+
     async def end_token(self, token_id: str, expires_at: datetime) -> None:
         row = {"expires_at": utc(expires_at)}
         with translated():
@@ -49,6 +67,31 @@ class MongoApiKeyStore:
         with translated():
             cursor = self._keys.find(sort=[("created_at", 1), ("key_hash", 1)])
             return [from_row(ApiKey, doc) async for doc in cursor]
+
+
+class MongoAuditStore:
+    """Implements `admin.ports.AuditStore`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._rows = database.collection(AUDIT_LOG)
+
+    async def append(self, entry: AuditEntry) -> None:
+        with translated():
+            await self._rows.insert_one(to_row(entry))
+
+    async def page(self, asked: AuditQuestion, now: datetime) -> list[AuditEntry]:
+        at = {"$gte": utc(asked.since), "$lt": utc(asked.until)}
+        where: dict[str, Any] = {
+            "expires_at": {"$gt": utc(now)},
+            "entry_id": {"$lt": asked.before},
+            "principal": {"$eq": asked.principal},
+            "user_id": {"$eq": asked.user_id},
+            "route": {"$eq": asked.route},
+            "at": {key: value for key, value in at.items() if value is not None} or None,
+        }
+        given = {name: one for name, one in where.items() if one and None not in one.values()}
+        order = [("entry_id", -1)]
+        return await listed(self._rows, given, reader(AuditEntry), sort=order, limit=asked.limit)
 
 
 class MongoHoldStore:

@@ -1,12 +1,12 @@
 """Receipts, events, leases, API keys and idempotency keys in process memory."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from rayapp.admin.ports import ApiKey, DayRow, IdempotencyRow, LegalHold
+from rayapp.admin.ports import ApiKey, AuditEntry, AuditQuestion, DayRow, IdempotencyRow, LegalHold
 from rayapp.bulk.ports import Lease
 from rayapp.core.errors import Conflict
 from rayapp.core.runtime import Clock
@@ -166,6 +166,21 @@ class InMemoryApiKeyStore:
         self._keys |= {key.key_hash: key for key in revoked}
         return len(revoked)
 
+    async def end(self, key_hash: str, at: datetime) -> None:
+        self._change(key_hash, lambda key: replace(key, revoked_at=key.revoked_at or at))
+
+    async def expire(self, key_hash: str, at: datetime) -> None:
+        self._change(key_hash, lambda key: replace(key, expires_at=min(at, key.expires_at or at)))
+
+    async def used(self, key_hash: str, at: datetime) -> None:
+        self._change(
+            key_hash, lambda key: replace(key, last_used_at=max(at, key.last_used_at or at))
+        )
+
+    def _change(self, key_hash: str, change: Callable[[ApiKey], ApiKey]) -> None:
+        if key_hash in self._keys:
+            self._keys[key_hash] = change(self._keys[key_hash])
+
     async def end_token(self, token_id: str, expires_at: datetime) -> None:
         self._ended.add(token_id)
 
@@ -175,6 +190,30 @@ class InMemoryApiKeyStore:
     async def all(self) -> list[ApiKey]:
         """Oldest first."""
         return sorted(self._keys.values(), key=lambda key: (key.created_at, key.key_hash))
+
+
+class InMemoryAuditStore:
+    """Implements `admin.ports.AuditStore`."""
+
+    def __init__(self) -> None:
+        self._rows: list[AuditEntry] = []
+
+    async def append(self, entry: AuditEntry) -> None:
+        self._rows.append(entry)
+
+    async def page(self, asked: AuditQuestion, now: datetime) -> list[AuditEntry]:
+        found = [
+            row
+            for row in sorted(self._rows, key=lambda row: row.entry_id, reverse=True)
+            if row.expires_at > now
+            and (asked.before is None or row.entry_id < asked.before)
+            and asked.principal in (None, row.principal)
+            and asked.user_id in (None, row.user_id)
+            and asked.route in (None, row.route)
+            and (asked.since is None or row.at >= asked.since)
+            and (asked.until is None or row.at < asked.until)
+        ]
+        return found[: asked.limit]
 
 
 class InMemoryDayStore:
