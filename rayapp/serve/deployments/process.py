@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ray.serve.handle import DeploymentHandle
-from ray.util.metrics import Counter, Gauge, Histogram
+from ray.serve.metrics import Counter, Gauge, Histogram
 
 from rayapp.container import bootstrap
 from rayapp.container.services import Container
