@@ -117,6 +117,11 @@ def understanders(
         stores.knowledge, load_reader(), load_registry(), texts.expansions, clock=runtime.clock
     )
     deriving = DerivingService(
-        stores.derived, stores.knowledge, embedder, load_derived_rules(), runtime.clock
+        stores.derived,
+        stores.knowledge,
+        stores.items,
+        embedder,
+        load_derived_rules(),
+        runtime.clock,
     )
     return statements, deriving

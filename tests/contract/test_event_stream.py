@@ -27,17 +27,22 @@ from rayapp.memory.item import ChangeType, MemoryItem, Outcome
 from rayapp.memory.ports import Event, IndexResult
 from rayapp.memory.rules import creation
 from rayapp.memory.rules.revision import replaced_state
-from rayapp.memory.scope import ReadScope
+from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.storage.mongo.database import MongoDatabase
+from rayapp.storage.mongo.derived import MongoDerivedStore
 from rayapp.storage.mongo.errors import AUTH_CODES, RETRY_CODES, TIMEOUT_CODES
 from rayapp.storage.mongo.event_stream import MongoEventStore, MongoEventStream, means_lost
 from rayapp.storage.mongo.jobs import MongoJobStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore
+from rayapp.storage.mongo.understandings import MongoUnderstandingStore
+from rayapp.understanding.derived.ports import DerivedRows
+from rayapp.understanding.records import Fate, Importance, Speaker, Understanding
 from tests.support.builders import an_item
 from tests.support.clock import FakeClock
+from tests.support.derived_contract import AT, a_row
 from tests.support.event_stream_contract import (
     DANA,
     POLL_S,
@@ -222,6 +227,50 @@ class TestMongoEventStream(EventStreamContract):
         await changes.index("dana", "m-1")
         assert kinds_of(await told(feed)) == ["indexed"]
         await feed.close()
+
+    async def test_what_was_derived_is_told_by_its_id_alone(
+        self, rig: StreamRig, database: MongoDatabase
+    ) -> None:
+        feed = await rig.open()
+        store = MongoDerivedStore(database)
+
+        async def work(rows: DerivedRows) -> None:
+            await rows.put([a_row(1)])
+            await rows.tell([a_row(1)], AT)
+
+        await store.change(WriteScope("dana"), work)
+        (event,) = await told(feed)
+        await feed.close()
+        assert (event.kind, event.data) == (StreamKind.THOUGHT, {"id": "row-1"})
+
+    async def test_what_matters_is_told_once_when_it_was_derived_from(
+        self, rig: StreamRig, database: MongoDatabase
+    ) -> None:
+        queue, feed = MongoUnderstandingStore(database), await rig.open()
+        for name, score in (("m-1", 0.8), ("m-2", 0.3)):
+            side = Importance(
+                speaker=Speaker.USER,
+                score=score,
+                base=score,
+                signals={},
+                overrides=(),
+                threshold=0.44,
+                factor=1.0,
+                params="importance-1",
+            )
+            row = Understanding(
+                user_id="dana", memory_id=name, source_hash="h", version=1, said_at=AT
+            )
+            await queue.offer(row)
+            (claim,) = await queue.claim("me", 1, 60.0)
+            decided = replace(row, sides=(side,))
+            assert await queue.keep(claim, decided)
+            assert await queue.finish(claim, replace(decided, fate=Fate.DERIVED))
+        events = await told(feed)
+        await feed.close()
+        assert [(one.kind, one.data) for one in events] == [
+            (StreamKind.IMPORTANT, {"memory_id": "m-1"})
+        ]
 
     async def test_a_stored_batch_is_told_item_by_item(
         self, rig: StreamRig, changes: MongoChanges

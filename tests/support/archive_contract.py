@@ -716,7 +716,7 @@ class ArchiveContract:
         found = await archive.left_of(world.reads, Part.CONVERSATION, "c-1")
         some = {"memory_items", "turns", "exchanges", "sessions", "receipts", "memory_outcomes"}
         assert {name for name, rows in found.items() if rows} == some
-        given = {"kg_given": 0, "kg_statements": 0, "understandings": 0}
+        given = {"derived": 0, "kg_given": 0, "kg_statements": 0, "understandings": 0}
         memory = {"memory_items": 1, "memory_versions": 1, **given}
         assert await archive.left_of(world.reads, Part.MEMORY, "m-2") == memory
         async with world.http() as http:
@@ -736,7 +736,7 @@ class ArchiveContract:
         await fill(world)
         archive = world.stores.archive
         before = await archive.left_of(world.reads, Part.MEMORY, "m-1")
-        assert (before["kg_given"], before["kg_statements"]) == (1, 1)
+        assert (before["kg_given"], before["kg_statements"], before["derived"]) == (1, 1, 1)
         async with world.http() as http:
             await ask(http, "DELETE", "/api/memory/items/m-1")
         await world.work()
@@ -745,3 +745,4 @@ class ArchiveContract:
         assert not any((await archive.left_of(world.reads, Part.MEMORY, "m-1")).values())
         left = await archive.left(world.reads)
         assert (left["kg_given"], left["kg_entities"], left["kg_statements"]) == (0, 0, 0)
+        assert left["derived"] == 0

@@ -175,6 +175,6 @@ async def fill(world: ArchiveWorld, word: str = "Haifa") -> None:
         assert (await http.post(f"{memory}/books", files=files)).is_success
         await world.work()
         said = (f"Dana lives in {word}.", world.container.runtime.clock.now())
-        source = SourceText(world.writes.user_id, "m-1", *said, None, None, None, ())
+        source = SourceText(world.writes.user_id, "m-1", *said, None, None, None, ("home",))
         for one in world.container.understanders:
             await one.understand(source)

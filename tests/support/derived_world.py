@@ -51,10 +51,15 @@ class DerivedWorld(KnowledgeWorld):
     def __post_init__(self) -> None:
         super().__post_init__()
         tables = load_reader().tables
+        # Neither is asked for memories here.
         self.deriving = DerivingService(
-            self.derived, self.store, self.embedder, load_derived_rules(), self.clock
+            self.derived,
+            self.store,
+            None,  # type: ignore[arg-type]
+            self.embedder,
+            load_derived_rules(),
+            self.clock,
         )
-        # Neither is asked to store anything here.
         self.reading = DerivedService(
             self.derived,
             self.store,

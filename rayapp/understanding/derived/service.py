@@ -10,6 +10,7 @@ from rayapp.core.runtime import Clock
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import derived_id
+from rayapp.memory.ports import MemoryStore
 from rayapp.text.normalize import content_hash
 from rayapp.understanding.derived.ports import DerivedRows, DerivedStore, DerivedWanted
 from rayapp.understanding.derived.records import Derived, DerivedKind, Evidence, State
@@ -24,6 +25,7 @@ from rayapp.understanding.derived.rules.support import (
 from rayapp.understanding.derived.rules.wording import Wording
 from rayapp.understanding.ports import SourceText
 from rayapp.understanding.rules.signals import SignalWords
+from rayapp.understanding.rules.sources import stands
 from rayapp.understanding.statements.ports import KnowledgeStore, StatementsWanted
 from rayapp.understanding.statements.records import Level
 
@@ -47,6 +49,7 @@ class DerivingService:
 
     store: DerivedStore
     knowledge: KnowledgeStore
+    items: MemoryStore
     embedder: Embedder
     rules: DerivedRules
     clock: Clock
@@ -61,21 +64,30 @@ class DerivingService:
         async def work(rows: DerivedRows) -> None:
             await self._settle(rows, source, signs, scene_id, part)
 
-        if signs or part is not None or await self._rests_on(source.user_id, source.source_id):
+        if signs or part is not None or await self._resting(source.user_id, source.source_id):
             await self.store.change(WriteScope(source.user_id), work)
 
     async def take_back(self, user_id: str, source_id: str) -> None:
-        """What rests on it loses it, and falls where too little is left."""
+        """What rests on it loses it, and falls where too little is left. What a person told of it
+        stays while it is there, whether it matters or not."""
+        resting = await self._resting(user_id, source_id)
+        told = any(one.made_by is not None for one in resting)
+        stays = told and await self._is_there(user_id, source_id)
 
         async def work(rows: DerivedRows) -> None:
-            resting = await rows.of_source(source_id)
-            await self._put(rows, [(one, without_source(one, source_id)) for one in resting])
+            found = await rows.of_source(source_id)
+            losing = [one for one in found if one.made_by is None or not stays]
+            await self._put(rows, [(one, without_source(one, source_id)) for one in losing])
 
-        if await self._rests_on(user_id, source_id):
+        if resting:
             await self.store.change(WriteScope(user_id), work)
 
-    async def _rests_on(self, user_id: str, source_id: str) -> bool:
-        return bool(await self.store.reads(ReadScope(user_id)).of_source(source_id))
+    async def _resting(self, user_id: str, source_id: str) -> list[Derived]:
+        return await self.store.reads(ReadScope(user_id)).of_source(source_id)
+
+    async def _is_there(self, user_id: str, source_id: str) -> bool:
+        item = await self.items.get(ReadScope(user_id, include_shared=False), source_id)
+        return item is not None and item.memory_id == source_id and stands(item, self.clock.now())
 
     async def _graph(self, source: SourceText) -> Graph:
         reads = self.knowledge.reads(ReadScope(source.user_id))

@@ -129,7 +129,7 @@ async def test_an_episode_is_found_and_one_is_told(world: Derived, api: httpx.As
     assert (await read(api, EPISODES, subject_id="omri"))["episodes"] == []
     missing = await api.post(EPISODES, json={"raw_data_id": "nothing"})
     assert missing.status_code == 404
-    assert (await api.post(EPISODES, json={"title": "Nothing"})).status_code == 400
+    assert (await api.post(EPISODES, json={"title": "Nothing"})).status_code == 422
 
 
 @pytest.mark.parametrize(
