@@ -131,6 +131,7 @@ class Reader:
         self.relations = rows(said.relations)
         self.events = rows(said.events)
         self.namings = rows((said.namings,))
+        self.denials = rows((said.denials,))
         self.feelings = rows((said.feelings,))
         for one in (*self.relations, *self.events, *self.feelings):
             vocabulary |= one.phrase.needs
@@ -173,7 +174,10 @@ class _Text:
         self._spoken_of = None
         for _, match in self._found(self._reader.namings, words, taken):
             self._naming(match)
-        self._roles(words)
+        denied = self._found(self._reader.denials, words, taken)
+        self._roles(words, frozenset(at for _, one in denied for at in range(one.start, one.end)))
+        for _, match in denied:
+            self._denial(match, sentence)
         wishes: list[Match] = []
         for row, match in self._found(self._reader.relations, words, taken):
             self._relation(row, match, sentence, periods)
@@ -235,12 +239,12 @@ class _Text:
 
     # --- people
 
-    def _roles(self, words: Sequence[Word]) -> None:
+    def _roles(self, words: Sequence[Word], denied: frozenset[int]) -> None:
         """Everybody who is named by a role: that they are there is said as well."""
         at = 0
         while at < len(words):
             end = at + 1
-            for stop, part in self._reader.parts.person(words, at):
+            for stop, part in () if at in denied else self._reader.parts.person(words, at):
                 if isinstance(part, Who) and part.role is not None:
                     self._person(part)
                     end = max(stop, end)
@@ -294,6 +298,24 @@ class _Text:
             return
         if who.role and not who.name and other.name and not other.role:
             self._person(replace(who, name=other.name))
+
+    def _denial(self, match: Match, sentence: Sentence) -> None:
+        """`Ruth is not my boss`: the relation that the role says does not hold with that name."""
+        parts = (match.parts[WHO].part, match.parts["person"].part)
+        roles = [one for one in parts if isinstance(one, Who) and one.role and not one.name]
+        names = [one for one in parts if isinstance(one, Who) and one.name and not one.role]
+        owner = self._person(roles[0].owner) if roles and names else None
+        if owner is None:
+            return
+        self._claim(
+            Claim(
+                subject=owner,
+                relation=self._tables.roles[roles[0].role or ""].relation,
+                object=self._person(names[0]),
+                span=Span.ENDS,
+                quote=sentence.text(match.start, match.end),
+            )
+        )
 
     # --- relations
 
