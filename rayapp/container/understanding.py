@@ -13,6 +13,8 @@ from rayapp.storage.files import load_ontology, load_tables
 from rayapp.understanding.deciding import Deciding, SentenceKinds
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.statements.knowledge import KnowledgeService
+from rayapp.understanding.statements.merging import MergeService
+from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.rules.reading import Reader
 from rayapp.understanding.statements.rules.registry import Ontology
 from rayapp.understanding.statements.service import StatementsService
@@ -66,9 +68,16 @@ def knowledge_service(
     )
 
 
+def merge_service(stores: Stores, runtime: Runtime) -> MergeService:
+    """Merges and splits of nodes."""
+    return MergeService(stores.knowledge, load_registry(), runtime.clock)
+
+
 def understanders(stores: Stores, texts: Texts, runtime: Runtime) -> tuple[Understander, ...]:
     """What derives from a text that passed the gate."""
+    registry, clock = load_registry(), runtime.clock
+    resolver = Resolver(stores.knowledge, merge_service(stores, runtime), registry, clock)
     statements = StatementsService(
-        stores.knowledge, load_reader(), load_registry(), texts.expansions, clock=runtime.clock
+        stores.knowledge, load_reader(), registry, texts.expansions, resolver, clock=clock
     )
     return (statements,)

@@ -9,6 +9,7 @@ import pytest
 from rayapp.container.understanding import load_reader, load_registry
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.understanding.ports import SourceText
+from rayapp.understanding.statements.merging import MergeService
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore, StatementsWanted
 from rayapp.understanding.statements.records import (
     Counted,
@@ -19,6 +20,7 @@ from rayapp.understanding.statements.records import (
     Span,
     Statement,
 )
+from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.service import StatementsService
 from tests.support.clock import FakeClock
 
@@ -213,9 +215,9 @@ class KnowledgeStoreContract:
     async def test_texts_that_are_understood_at_once_count_alike(
         self, store: KnowledgeStore
     ) -> None:
-        statements = StatementsService(
-            store, load_reader(), load_registry(), None, clock=FakeClock()
-        )
+        registry, clock = load_registry(), FakeClock()
+        resolver = Resolver(store, MergeService(store, registry, clock), registry, clock)
+        statements = StatementsService(store, load_reader(), registry, None, resolver, clock=clock)
         places = ("Haifa", "Acre", "Oslo", "Rome", "Kyoto", "Lima")
         texts = [f"Dana lives in {place}." for place in places]
 

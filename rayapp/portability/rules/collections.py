@@ -22,7 +22,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.portability.rules.kinds import Kind, Part
 from rayapp.search.ports import Receipt
 from rayapp.text.normalize import spellings
-from rayapp.understanding.statements.records import Entity, Given, Statement
+from rayapp.understanding.statements.records import Entity, Given, Merge, Statement
 
 ITEMS = "memory_items"
 OUTCOMES = "memory_outcomes"
@@ -193,6 +193,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection("kg_given", Kind.GRAPHS, ("source_id",), Given),
     Collection("kg_entities", Kind.GRAPHS, ("entity_id",), Entity),
     Collection("kg_statements", Kind.GRAPHS, ("statement_id",), Statement),
+    Collection("kg_merges", Kind.GRAPHS, ("merge_id",), Merge),
     Collection(
         "documents",
         Kind.DOCUMENTS,
