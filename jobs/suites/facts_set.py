@@ -29,8 +29,9 @@ from rayapp.understanding.statements.requests import Knowing, KnowledgeQuestion,
 WORDS = Path(__file__).with_name("facts_words.yaml")
 LANGUAGES = ("en", "he")
 KINDS = (
-    "exact", "track", "as_of", "ended", "delete", "cascade", "absence", "several", "twins", "revoked"
-)  # fmt: skip
+    *("exact", "track", "as_of", "ended", "delete"),
+    *("cascade", "absence", "several", "twins", "revoked"),
+)
 REVOCABLE = ("home", "home_of", "work", "boss", "partner", "speaks", "skill")
 # Histories of each kind and language.
 OF_EACH = 24

@@ -48,6 +48,8 @@ from rayapp.search.service import SearchService
 from rayapp.search.vectors import VectorsService
 from rayapp.understanding.raw_data import RawDataService
 from rayapp.understanding.statements.knowledge import KnowledgeService
+from rayapp.understanding.statements.merging import MergeService
+from rayapp.understanding.statements.pages import PagesService
 
 
 class Starting(Protocol):
@@ -77,6 +79,8 @@ class Services:
     promotion: PromotionService
     graphs: GraphsService
     knowledge: KnowledgeService
+    merges: MergeService
+    pages: PagesService
     insights: InsightsService
     context: ContextService
     hooks: HooksService

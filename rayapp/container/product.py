@@ -31,7 +31,13 @@ from rayapp.bulk.service import JobsService
 from rayapp.container import shipped
 from rayapp.container.bootstrap import Stores, load_texts, memories_service, schema_of, text_limits
 from rayapp.container.inference import breaker, rerank_service
-from rayapp.container.understanding import deciding_service, knowledge_service, understanders
+from rayapp.container.understanding import (
+    deciding_service,
+    knowledge_service,
+    merge_service,
+    resolver_of,
+    understanders,
+)
 from rayapp.core.runtime import Runtime
 from rayapp.documents.digest import BookDigests
 from rayapp.documents.reading import read_document
@@ -75,6 +81,8 @@ from rayapp.understanding.ports import Understander
 from rayapp.understanding.raw_data import RawDataService
 from rayapp.understanding.service import UnderstandingService
 from rayapp.understanding.statements.knowledge import KnowledgeService
+from rayapp.understanding.statements.merging import MergeService
+from rayapp.understanding.statements.pages import PagesService
 
 log = logging.getLogger("rayapp.container")
 
@@ -274,8 +282,17 @@ class ProductContainer:
         return knowledge_service(self.stores, self.texts, self.embedder, self.runtime)
 
     @cached_property
+    def pages(self) -> PagesService:
+        return PagesService(self.stores.knowledge, self.knowledge, self.clock)
+
+    @cached_property
+    def merges(self) -> MergeService:
+        return merge_service(self.stores, self.runtime)
+
+    @cached_property
     def understanders(self) -> tuple[Understander, ...]:
-        return understanders(self.stores, self.texts, self.runtime)
+        resolver = resolver_of(self.stores, self.runtime)
+        return understanders(self.stores, self.texts, self.runtime, resolver=resolver)
 
     # --- index
 

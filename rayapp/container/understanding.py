@@ -10,6 +10,7 @@ from rayapp.core.vectors import IndexSchema
 from rayapp.inference.ports import Embedder, Encoder
 from rayapp.search.rules.recipes import Texts
 from rayapp.storage.files import load_ontology, load_tables
+from rayapp.understanding.bulk import UnderstandWork
 from rayapp.understanding.deciding import Deciding, SentenceKinds
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.statements.knowledge import KnowledgeService
@@ -18,6 +19,7 @@ from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.rules.reading import Reader
 from rayapp.understanding.statements.rules.registry import Ontology
 from rayapp.understanding.statements.service import StatementsService
+from rayapp.understanding.statements.tidying import Tidying
 
 TABLES = CONFIG_DIR / "understanding"
 
@@ -51,6 +53,7 @@ def deciding_service(
         importance_params(),
         runtime=runtime,
         kinds=SentenceKinds(encoder, embedder, heads) if encoder and heads else None,
+        states_fact=load_reader().states_fact,
     )
 
 
@@ -73,11 +76,51 @@ def merge_service(stores: Stores, runtime: Runtime) -> MergeService:
     return MergeService(stores.knowledge, load_registry(), runtime.clock)
 
 
-def understanders(stores: Stores, texts: Texts, runtime: Runtime) -> tuple[Understander, ...]:
-    """What derives from a text that passed the gate."""
-    registry, clock = load_registry(), runtime.clock
-    resolver = Resolver(stores.knowledge, merge_service(stores, runtime), registry, clock)
+def resolver_of(stores: Stores, runtime: Runtime) -> Resolver:
+    """What looks for nodes that may be one."""
+    merges = merge_service(stores, runtime)
+    return Resolver(stores.knowledge, merges, load_registry(), runtime.clock)
+
+
+def tidying(stores: Stores, runtime: Runtime) -> Tidying:
+    """What is done of a user when everything was understood."""
+    return Tidying(stores.knowledge, resolver_of(stores, runtime), load_registry())
+
+
+def understanders(
+    stores: Stores, texts: Texts, runtime: Runtime, *, resolver: Resolver | None
+) -> tuple[Understander, ...]:
+    """What derives from a text that passed the gate. Without `resolver` nobody looks, at each new
+    name, for who it may be."""
     statements = StatementsService(
-        stores.knowledge, load_reader(), registry, texts.expansions, resolver, clock=clock
+        stores.knowledge,
+        load_reader(),
+        load_registry(),
+        texts.expansions,
+        resolver,
+        clock=runtime.clock,
     )
     return (statements,)
+
+
+def understand_work(
+    stores: Stores, texts: Texts, runtime: Runtime, *, user_id: str | None, again: bool
+) -> UnderstandWork:
+    """The job that understands what is stored; the tables decide alone."""
+    deciding = Deciding(
+        stores.understandings,
+        stores.graphs,
+        signal_words(),
+        importance_params(),
+        runtime=runtime,
+        states_fact=load_reader().states_fact,
+    )
+    return UnderstandWork(
+        stores.understandings,
+        deciding,
+        understanders(stores, texts, runtime, resolver=None),
+        tidying(stores, runtime),
+        user_id=user_id,
+        again=again,
+        runtime=runtime,
+    )

@@ -53,6 +53,15 @@ class MongoKnowledgeRows:
         where = {**self._owner, "source_id": source_id}
         return await first(self._given, where, _given, session=self._session)
 
+    async def gave(self, source_ids: Sequence[str]) -> set[str]:
+        if not source_ids:
+            return set()
+        where = {**self._owner, "source_id": {"$in": list(source_ids)}}
+        found = await listed(
+            self._given, where, dict, projection={"source_id": 1}, session=self._session
+        )
+        return {row["source_id"] for row in found}
+
     async def entities(self, entity_ids: Sequence[str]) -> list[Entity]:
         if not entity_ids:
             return []
@@ -69,6 +78,13 @@ class MongoKnowledgeRows:
     async def of_type(self, type_: str | None, limit: int) -> list[Entity]:
         order = [("mentions", DESCENDING), ("entity_id", ASCENDING)]
         where = {**self._owner, **_of(type_), "merged_into": None}
+        return await listed(
+            self._entities, where, _entity, sort=order, limit=limit, session=self._session
+        )
+
+    async def unnamed(self, limit: int) -> list[Entity]:
+        where = {**self._owner, "mentions": {"$lte": 0}, "verified_by": None}
+        order = [("entity_id", ASCENDING)]
         return await listed(
             self._entities, where, _entity, sort=order, limit=limit, session=self._session
         )

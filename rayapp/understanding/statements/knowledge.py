@@ -186,7 +186,7 @@ class KnowledgeService:
     ) -> list[Relationship]:
         """Facts as they stand; with all that their sources say, and what they rest on."""
         at = as_of or self._clock.now()
-        asked = by_fact(statements)
+        asked = by_fact(one for one in statements if not _of_itself(one))
         facts = dict(asked)
         for _ in range(DEPTH):
             missing = missing_premises(facts)
@@ -208,7 +208,7 @@ class KnowledgeService:
         return [
             Linked(one, nodes[one.subject_id], nodes.get(one.object_id or ""))
             for one in found
-            if one.subject_id in nodes and one.subject_id != one.object_id
+            if one.subject_id in nodes
         ]
 
     # --- names
@@ -458,6 +458,11 @@ async def _existing(reads: KnowledgeReads, node_id: str) -> Entity:
 async def _wholes(reads: KnowledgeReads, found: Sequence[Entity]) -> list[Entity]:
     """In their order."""
     return [whole(*one) for one in (await with_parts(reads, found)).values()]
+
+
+def _of_itself(one: Statement) -> bool:
+    """Whether a merge made one of its two ends."""
+    return one.meant is not None and one.subject_id == one.object_id
 
 
 def _who(scope: WriteScope) -> str:

@@ -47,6 +47,9 @@ class KnowledgeReads(Protocol):
 
     async def given(self, source_id: str) -> Given | None: ...
 
+    async def gave(self, source_ids: Sequence[str]) -> set[str]:
+        """Those of these sources that have a row."""
+
     async def entities(self, entity_ids: Sequence[str]) -> list[Entity]: ...
 
     async def named(self, type_: str | None, keys: Sequence[str]) -> list[Entity]:
@@ -55,6 +58,9 @@ class KnowledgeReads(Protocol):
     async def of_type(self, type_: str | None, limit: int) -> list[Entity]:
         """The ones named most first, then by id; None: of all types. Without those that are a part
         of another one."""
+
+    async def unnamed(self, limit: int) -> list[Entity]:
+        """Those that no source names and nobody vouches for, by id."""
 
     async def parts(self, entity_ids: Sequence[str]) -> list[Entity]:
         """The nodes that are parts of these, by id."""

@@ -232,6 +232,10 @@ class Merge:
     decided_by: str | None = None
 
     @property
+    def can_undo(self) -> bool:
+        return self.state in (MergeState.DONE, MergeState.DECLINED)
+
+    @property
     def joins(self) -> bool:
         """Whether the two are one now: merged, or split and put together again."""
         merged = MergeState.DONE if self.kind is MergeKind.MERGE else MergeState.UNDONE

@@ -39,7 +39,7 @@ class StatementsService:
         reader: Reader,
         ontology: Ontology,
         expansions: Expansions | None,
-        resolver: Resolver,
+        resolver: Resolver | None,
         *,
         clock: Clock,
     ) -> None:
@@ -74,7 +74,7 @@ class StatementsService:
             return [one.entity_id for one in nodes.values() if _is_new_name(one)]
 
         new_names = await self._store.change(WriteScope(source.user_id), work)
-        if new_names:
+        if new_names and self.resolver is not None:
             await self.resolver.look(source.user_id, new_names)
 
     async def take_back(self, user_id: str, source_id: str) -> None:

@@ -37,6 +37,9 @@ class InMemoryKnowledgeRows:
     async def given(self, source_id: str) -> Given | None:
         return self._tables.given.get((self._user_id, source_id))
 
+    async def gave(self, source_ids: Sequence[str]) -> set[str]:
+        return {one for one in source_ids if (self._user_id, one) in self._tables.given}
+
     async def entities(self, entity_ids: Sequence[str]) -> list[Entity]:
         keys = ((self._user_id, one) for one in dict.fromkeys(entity_ids))
         return [one for key in keys if (one := self._tables.entities.get(key)) is not None]
@@ -57,6 +60,14 @@ class InMemoryKnowledgeRows:
             if type_ in (None, one.type) and one.merged_into is None
         ]
         return sorted(found, key=lambda one: (-one.mentions, one.entity_id))[: max(0, limit)]
+
+    async def unnamed(self, limit: int) -> list[Entity]:
+        found = [
+            one
+            for one in self._mine(self._tables.entities)
+            if one.mentions <= 0 and not one.verified
+        ]
+        return sorted(found, key=lambda one: one.entity_id)[: max(0, limit)]
 
     async def parts(self, entity_ids: Sequence[str]) -> list[Entity]:
         found = [one for one in self._mine(self._tables.entities) if one.merged_into in entity_ids]

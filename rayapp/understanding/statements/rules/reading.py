@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from rayapp.text.slots import ME as SLOT_ME
@@ -93,6 +94,12 @@ class Reading:
     claims: tuple[Claim, ...]
 
 
+# What was read last, kept for who reads it next.
+KEPT_READINGS = 64
+# What is said of a moment, not of a person.
+_PASSING = frozenset({"PARTICIPATED_IN", "FELT", "LOCATED_IN"})
+
+
 class Said(NamedTuple):
     """A phrase of a row, and its script."""
 
@@ -141,10 +148,22 @@ class Reader:
         continues = frozenset(said.continues.split())
         self.matcher = Matcher({**parts.readers, **self.times.readers}, tables.fillers, continues)
         self.parts = parts
+        self._kept = lru_cache(maxsize=KEPT_READINGS)(
+            lambda text, said_at: _Text(self, said_at).read(text)
+        )
 
     def read(self, text: str, said_at: datetime) -> Reading:
-        """What the text says, as said at this time."""
-        return _Text(self, said_at).read(text)
+        """What the text says, as said at this time. Whoever decides whether it matters has just
+        read it."""
+        return self._kept(text, said_at)
+
+    def states_fact(self, text: str, said_at: datetime) -> bool:
+        """Whether it says something lasting of a person."""
+        read = self.read(text, said_at)
+        return any(
+            claim.relation not in _PASSING and read.entities[claim.subject].type == PERSON
+            for claim in read.claims
+        )
 
 
 class _Text:
