@@ -19,7 +19,7 @@ from rayapp.understanding.statements.records import Entity, Given, Merge, MergeS
 
 Document = dict[str, Any]
 T = TypeVar("T")
-may_lack(Entity, "merged_into")
+may_lack(Entity, "merged_into", "joined")
 may_lack(Statement, "meant")
 _given, _entity, _statement = reader(Given), reader(Entity), reader(Statement)
 _merge = reader(Merge)

@@ -199,13 +199,13 @@ class MergeService:
         }
         group |= top
         nodes = await rows.entities(sorted(group))
-        await rows.put_entities(
-            [
-                replace(one, merged_into=after.get(one.entity_id))
-                for one in nodes
-                if one.merged_into != after.get(one.entity_id)
-            ]
-        )
+        kept = set(after.values())
+        pointed = [
+            replace(one, merged_into=after.get(one.entity_id), joined=one.entity_id in kept)
+            for one in nodes
+        ]
+        changed = [new for old, new in zip(nodes, pointed, strict=True) if old != new]
+        await rows.put_entities(changed)
         moved, ended = await self._reread(rows, user_id, sorted(group), after)
         await rows.put_merges([row])
         found = {one.entity_id: one for one in await rows.entities(sorted(pair))}
@@ -271,7 +271,7 @@ class MergeService:
             )
         part = replace(
             node, entity_id=made, keys=(), names=(), perspectives=(), mentions=0,
-            synonyms=(), attributes={}, verified_by=None, merged_into=None,
+            synonyms=(), attributes={}, verified_by=None, merged_into=None, joined=False,
         )  # fmt: skip
         for source_id in new.memory_ids:
             given = await rows.given(source_id)

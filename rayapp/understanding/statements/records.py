@@ -48,6 +48,7 @@ class Entity:
         mentions: sources that name it.
         verified_by: who made it by hand; it outlives its sources.
         merged_into: the node that it is a part of; then it is not shown by itself.
+        joined: others are parts of it, so whoever reads it reads them too.
     """
 
     entity_id: str
@@ -64,6 +65,7 @@ class Entity:
     last_seen_at: datetime
     ontology: int
     merged_into: str | None = None
+    joined: bool = False
 
     @property
     def root_id(self) -> str:

@@ -30,7 +30,8 @@ async def with_parts(
     missing = sorted({one.root_id for one in found} - roots.keys())
     roots |= {one.entity_id: one for one in await rows.entities(missing)} if missing else {}
     parts: dict[str, list[Entity]] = {one: [] for one in roots}
-    for one in await rows.parts(sorted(roots)) if roots else ():
+    joined = sorted(one.entity_id for one in roots.values() if one.joined)
+    for one in await rows.parts(joined) if joined else ():
         parts[one.root_id].append(one)
     return {one: (root, parts[one]) for one, root in roots.items()}
 
