@@ -6,12 +6,14 @@ after what is stored, so the questions are asked until the answers stay the same
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jobs.suites.facts_set import FactQuestion, History, histories
+from jobs.suites.bm25 import PlainBm25
+from jobs.suites.facts_set import PERSON, FactQuestion, History, histories
 from jobs.suites.runner import TIER, ServiceSuite, reply_or_code, side_by_side, store_suite, user_of
 from jobs.suites.searched import Searched
 from jobs.suites.suite import Corpus, Document, Suite, spread
@@ -42,12 +44,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What one question got: of the graph, and of the search beside it."""
+    """What one question got: of the graph, of the search beside it, and of plain BM25 over what is
+    left. `merged`: nodes that are two people of the history."""
 
     asked: Asked
     knowing: str = ""
     names: frozenset[str] = frozenset()
     searched: bool = False
+    floor: bool = False
+    merged: int = 0
     degraded: tuple[str, ...] = ()
     error: str | None = None
 
@@ -94,6 +99,16 @@ def search_says(question: FactQuestion, texts: Sequence[str]) -> bool:
         return not texts
     said = " ".join(texts[: max(len(question.names), 1)])
     return all(name in said for name in question.names)
+
+
+def plainly_found(history: History, question: FactQuestion) -> bool:
+    """Whether plain BM25 over the memories that are left says what is right."""
+    left = {one.memory_id: one.text for one in history.told if one.memory_id not in history.deleted}
+    if not left:
+        return question.knowing is not Knowing.KNOWN
+    documents = [Document(doc_id=doc_id, text=text) for doc_id, text in left.items()]
+    ranked = PlainBm25(documents).rank(question.text, max(len(question.names), 1))
+    return search_says(question, [left[one] for one in ranked])
 
 
 @dataclass
@@ -156,8 +171,21 @@ class FactsSuite(ServiceSuite[FactsSet]):
             knowing=reply.knowing.value,
             names=frozenset(map(plain, names)),
             searched=search_says(question, [one.content for one in found.results]),
+            floor=plainly_found(asked.history, question),
+            merged=await self._wrong_merges(asked.history),
             degraded=tuple(found.degraded),
         )
+
+    async def _wrong_merges(self, history: History) -> int:
+        """People of whom two homes are told, where each of them has one."""
+        if not history.people:
+            return 0
+        user_id = self._user(history)
+        told = await self.client.query_knowledge(
+            source={"type": PERSON}, relation="LIVES_IN", include_past=True, user_id=user_id
+        )
+        homes = Counter(one.source.id for one in told.found)
+        return sum(count > 1 for count in homes.values())
 
     def _user(self, history: History) -> str:
         corpus = Corpus(history.history_id, (), ())

@@ -16,6 +16,7 @@ _HEAD = (
     "n",
     *(f"graph {one}" for one in LANGUAGES),
     *(f"search {one}" for one in LANGUAGES),
+    *(f"BM25 {one}" for one in LANGUAGES),
 )
 _WORDS = 1
 
@@ -34,6 +35,8 @@ def report(run: FactsRun) -> dict[str, Any]:
                 "knowing": one.knowing,
                 "right": one.right,
                 "searched": one.searched,
+                "bm25": one.floor,
+                "merged": one.merged,
                 "error": one.error,
             }
             for one in run.answered
@@ -50,15 +53,15 @@ def markdown(run: FactsRun) -> str:
 
 
 def rows(run: FactsRun) -> list[Row]:
-    """A question by whether exactly what is right was said; the search is its floor."""
+    """A question by whether exactly what is right was said; plain BM25 is its floor."""
     return [
         Row(
             part=one.asked.question.kind,
             question_id=one.asked.question.question_id,
             category=one.asked.question.kind,
             lang=one.asked.history.lang,
-            values={"right": float(one.right)},
-            floor={"right": float(one.searched)},
+            values={"right": float(one.right), "apart": float(one.merged == 0)},
+            floor={"right": float(one.floor), "apart": 1.0},
         )
         for one in run.answered
         if one.error is None
@@ -70,9 +73,11 @@ def line(run: FactsRun) -> str:
     answered = [one for one in run.answered if one.error is None]
     right = fmean(one.right for one in answered) if answered else 0.0
     searched = fmean(one.searched for one in answered) if answered else 0.0
+    floor = fmean(one.floor for one in answered) if answered else 0.0
     return (
         f"{run.stored} memories stored; answered rightly by the typed graph {right:.3f}, "
-        f"by search {searched:.3f}."
+        f"by search {searched:.3f}, by plain BM25 {floor:.3f}; "
+        f"wrong merges {sum(one.merged for one in answered)}."
     )
 
 
@@ -87,6 +92,7 @@ def _rows(run: FactsRun) -> list[tuple[str, ...]]:
             str(sum(len(groups[kind, lang]) for lang in LANGUAGES)),
             *(_share([one.right for one in groups[kind, lang]]) for lang in LANGUAGES),
             *(_share([one.searched for one in groups[kind, lang]]) for lang in LANGUAGES),
+            *(_share([one.floor for one in groups[kind, lang]]) for lang in LANGUAGES),
         )
         for kind in KINDS
         if any(groups[kind, lang] for lang in LANGUAGES)

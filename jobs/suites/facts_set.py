@@ -12,6 +12,7 @@ made. Kinds of questions:
     absence  never said
     several  all that was said of one relation
     twins    two people of one name, or of names one letter apart
+    revoked  said, and taken back later: "Noa is not my boss"
 """
 
 import random
@@ -27,7 +28,11 @@ from rayapp.understanding.statements.requests import Knowing, KnowledgeQuestion,
 
 WORDS = Path(__file__).with_name("facts_words.yaml")
 LANGUAGES = ("en", "he")
-KINDS = ("exact", "track", "as_of", "ended", "delete", "cascade", "absence", "several", "twins")
+KINDS = (
+    *("exact", "track", "as_of", "ended", "delete"),
+    *("cascade", "absence", "several", "twins", "revoked"),
+)
+REVOCABLE = ("home", "home_of", "work", "boss", "partner", "speaks", "skill")
 # Histories of each kind and language.
 OF_EACH = 24
 NOISE = 4
@@ -277,6 +282,17 @@ class _Maker:
         self.say(self.sentence("home_of", n=other, v=second))
         asked = self.ask("twins", "home_of", Knowing.KNOWN, [first], who=one, stale=[second])
         return self.history([asked], people=[(one, 1), (other, 1)])
+
+    def revoked(self) -> History:
+        what = self.dice.choice(REVOCABLE)
+        (value,) = self.values(what, 1)
+        (who,) = self.values("boss", 1, [value])
+        self.say(self.sentence(what, v=value, p=value, n=who))
+        self.noise(2)
+        self.say(self.sentence(f"{what}_denied", v=value, p=value, n=who))
+        named = who if what in ("home_of", "speaks") else None
+        asked = self.ask("revoked", what, Knowing.NO_LONGER, who=named, stale=[value])
+        return self.history([asked])
 
 
 def histories(seed: int, of_each: int = OF_EACH) -> Iterator[History]:

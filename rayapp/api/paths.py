@@ -20,6 +20,7 @@ ID_CODES = {"memory_id": "bad_memory_id", "job_id": "bad_job_id"}
 MemoryIdPart = Annotated[str, Path(description="Id of the memory.", pattern=ID_PATTERN)]
 JobIdPart = Annotated[str, Path(description="Id of the job.", pattern=ID_PATTERN)]
 ToolName = Annotated[str, Path(description="Name of the tool, as the list of tools shows it.")]
+MergePart = Annotated[str, Path(description="Id of the merge.", pattern=ID_PATTERN)]
 NodePart = Annotated[str, Path(description="Id of the node.", pattern=ID_PATTERN)]
 DerivedId = Annotated[str, Path(description="Id of the episode or thought.", pattern=ID_PATTERN)]
 ReviewKind = Annotated[str, Path(description="What it is: `thought` or `episode`.")]

@@ -52,6 +52,8 @@ from rayapp.understanding.derived.hints import HintsService
 from rayapp.understanding.derived.reading import DerivedService, ReviewService
 from rayapp.understanding.raw_data import RawDataService
 from rayapp.understanding.statements.knowledge import KnowledgeService
+from rayapp.understanding.statements.merging import MergeService
+from rayapp.understanding.statements.pages import PagesService
 
 
 class Starting(Protocol):
@@ -84,6 +86,8 @@ class Services:
     promotion: PromotionService
     graphs: GraphsService
     knowledge: KnowledgeService
+    merges: MergeService
+    pages: PagesService
     insights: InsightsService
     context: ContextService
     hooks: HooksService

@@ -25,6 +25,7 @@ DATAGOV = "datagov_ingest"
 PROMOTION = "promotion"
 DOCUMENTS = "documents_ingest"
 PARQUET = "export_parquet"
+UNDERSTAND = "understand"
 # Points of one sampled sweep that a request asks for at most: the bound of consistency.sample.
 MAX_SAMPLE = 100_000
 CKAN = "ckan"
@@ -213,6 +214,11 @@ class DocumentsParams(JobParams):
             raise InvalidInput("--folder and --user are needed: whose documents are in which one?")
 
 
+class UnderstandParams(JobParams):
+    user_id: User = _option("Memories of this user.", flag="--user", metavar="ID")
+    again: Flag = _option("Also what was understood already, as after a change of the tables.")
+
+
 def _place(value: Any) -> str:
     return str(value) if "://" in str(value) else _folder(value)
 
@@ -243,6 +249,7 @@ KINDS: Mapping[str, type[JobParams]] = MappingProxyType(
         PROMOTION: JobParams,
         DOCUMENTS: DocumentsParams,
         PARQUET: ParquetParams,
+        UNDERSTAND: UnderstandParams,
     }
 )
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given, listed
 from rayapp.client.core import Core
-from rayapp.understanding.statements.requests import Direction
+from rayapp.understanding.statements.records import MergeState
+from rayapp.understanding.statements.requests import Direction, MergeDecision
 from rayapp.wire import knowledge
 
 KNOWLEDGE = "/api/knowledge"
@@ -106,3 +107,84 @@ class KnowledgeCalls(Core):
         at_time = None if as_of is None else as_of.isoformat()
         path = asked(f"{KNOWLEDGE}/snapshot", as_of=at_time, limit=limit)
         return self.reading(knowledge.SnapshotAnswer, path, **who)
+
+    @call
+    def edit_knowledge_node(
+        self,
+        node_id: str,
+        *,
+        name: str | None = None,
+        synonyms: Sequence[str] | None = None,
+        attributes: Mapping[str, str] | None = None,
+        **who: Unpack[Writer],
+    ) -> Talk[knowledge.KnowledgeNodeView]:
+        """Rename a node; `synonyms` and `attributes` are all of them. Raises NotFound."""
+        body = {"name": name, "synonyms": None if synonyms is None else list(synonyms)}
+        body = given(body | {"attributes": None if attributes is None else dict(attributes)})
+        path = at(f"{KNOWLEDGE}/nodes", node_id)
+        return (
+            yield from self.writing(knowledge.EntityAnswer, path, body, method="PATCH", **who)
+        ).node
+
+    @call
+    def knowledge_merges(
+        self, state: MergeState | None = None, *, limit: int | None = None, **who: Unpack[Reader]
+    ) -> Talk[tuple[knowledge.MergeView, ...]]:
+        """Merges, splits and proposals, the latest first."""
+        path = asked(f"{KNOWLEDGE}/merges", state=state, limit=limit)
+        return (yield from self.reading(knowledge.MergesAnswer, path, **who)).merges
+
+    @call
+    def merge_nodes(
+        self, kept_id: str, gone_id: str, *, dry_run: bool = False, **who: Unpack[Writer]
+    ) -> Talk[knowledge.MergedAnswer]:
+        """Merge two nodes of one type, or tell what that would do. Raises NotFound, Conflict."""
+        body = {"kept_id": kept_id, "gone_id": gone_id, "dry_run": dry_run}
+        return self.writing(knowledge.MergedAnswer, f"{KNOWLEDGE}/merges", body, **who)
+
+    @call
+    def decide_merge(
+        self, merge_id: str, decision: MergeDecision, **who: Unpack[Writer]
+    ) -> Talk[knowledge.MergedAnswer]:
+        """Accept or decline a proposal, or undo what was decided. Raises NotFound, Conflict."""
+        path = at(f"{KNOWLEDGE}/merges", merge_id)
+        return self.writing(knowledge.MergedAnswer, path, {"decision": decision}, **who)
+
+    @call
+    def split_node(
+        self,
+        node_id: str,
+        memory_ids: Sequence[str],
+        *,
+        dry_run: bool = False,
+        **who: Unpack[Writer],
+    ) -> Talk[knowledge.MergedAnswer]:
+        """Give what some memories say of a node to a new one. Raises NotFound, InvalidInput."""
+        body = {"node_id": node_id, "memory_ids": list(memory_ids), "dry_run": dry_run}
+        return self.writing(knowledge.MergedAnswer, f"{KNOWLEDGE}/splits", body, **who)
+
+    @call
+    def knowledge_ontology(self, **who: Unpack[Reader]) -> Talk[knowledge.OntologyAnswer]:
+        """Types and relations of the typed graph."""
+        return self.reading(knowledge.OntologyAnswer, f"{KNOWLEDGE}/ontology", **who)
+
+    @call
+    def knowledge_pages(
+        self,
+        type: str | None = None,
+        *,
+        limit: int | None = None,
+        language: Literal["en", "he"] | None = None,
+        **who: Unpack[Reader],
+    ) -> Talk[tuple[knowledge.PageView, ...]]:
+        """Standing pages of people, goals and organizations."""
+        path = asked(f"{KNOWLEDGE}/pages", type=type, limit=limit, language=language)
+        return (yield from self.reading(knowledge.PagesAnswer, path, **who)).pages
+
+    @call
+    def knowledge_page(
+        self, node_id: str, *, language: Literal["en", "he"] | None = None, **who: Unpack[Reader]
+    ) -> Talk[knowledge.PageView]:
+        """The page of a node. Raises NotFound."""
+        path = asked(at(f"{KNOWLEDGE}/pages", node_id), language=language)
+        return (yield from self.reading(knowledge.PageAnswer, path, **who)).page

@@ -37,6 +37,8 @@ from rayapp.container.understanding import (
     derived_service,
     hints_service,
     knowledge_service,
+    merge_service,
+    resolver_of,
     review_service,
     understanders,
 )
@@ -85,6 +87,8 @@ from rayapp.understanding.ports import Understander
 from rayapp.understanding.raw_data import RawDataService
 from rayapp.understanding.service import UnderstandingService
 from rayapp.understanding.statements.knowledge import KnowledgeService
+from rayapp.understanding.statements.merging import MergeService
+from rayapp.understanding.statements.pages import PagesService
 
 log = logging.getLogger("rayapp.container")
 
@@ -284,8 +288,19 @@ class ProductContainer:
         return knowledge_service(self.stores, self.texts, self.embedder, self.runtime)
 
     @cached_property
+    def pages(self) -> PagesService:
+        return PagesService(self.stores.knowledge, self.knowledge, self.clock)
+
+    @cached_property
+    def merges(self) -> MergeService:
+        return merge_service(self.stores, self.runtime)
+
+    @cached_property
     def understanders(self) -> tuple[Understander, ...]:
-        return understanders(self.stores, self.texts, self.embedder, self.runtime)
+        resolver = resolver_of(self.stores, self.runtime)
+        return understanders(
+            self.stores, self.texts, self.embedder, self.runtime, resolver=resolver
+        )
 
     # --- index
 

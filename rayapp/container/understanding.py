@@ -11,6 +11,7 @@ from rayapp.inference.ports import Embedder, Encoder
 from rayapp.memory.service import MemoriesService
 from rayapp.search.rules.recipes import Texts
 from rayapp.storage.files import load_derived_words, load_ontology, load_tables
+from rayapp.understanding.bulk import UnderstandWork
 from rayapp.understanding.deciding import Deciding, SentenceKinds
 from rayapp.understanding.derived.hints import HintsService
 from rayapp.understanding.derived.reading import DerivedReview, DerivedService, ReviewService
@@ -21,9 +22,12 @@ from rayapp.understanding.derived.rules.wording import Wording
 from rayapp.understanding.derived.service import DerivedRules, DerivingService
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.statements.knowledge import KnowledgeService
+from rayapp.understanding.statements.merging import MergeService
+from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.rules.reading import Reader
 from rayapp.understanding.statements.rules.registry import Ontology
 from rayapp.understanding.statements.service import StatementsService
+from rayapp.understanding.statements.tidying import Tidying
 
 TABLES = CONFIG_DIR / "understanding"
 
@@ -57,6 +61,7 @@ def deciding_service(
         importance_params(),
         runtime=runtime,
         kinds=SentenceKinds(encoder, embedder, heads) if encoder and heads else None,
+        states_fact=load_reader().states_fact,
     )
 
 
@@ -109,12 +114,34 @@ def hints_service(stores: Stores, runtime: Runtime) -> HintsService:
     return HintsService(stores.derived, stores.knowledge, load_wording(), questions, runtime.clock)
 
 
+def merge_service(stores: Stores, runtime: Runtime) -> MergeService:
+    """Merges and splits of nodes."""
+    return MergeService(stores.knowledge, load_registry(), runtime.clock)
+
+
+def resolver_of(stores: Stores, runtime: Runtime) -> Resolver:
+    """What looks for nodes that may be one."""
+    merges = merge_service(stores, runtime)
+    return Resolver(stores.knowledge, merges, load_registry(), runtime.clock)
+
+
+def tidying(stores: Stores, runtime: Runtime) -> Tidying:
+    """What is done of a user when everything was understood."""
+    return Tidying(stores.knowledge, resolver_of(stores, runtime), load_registry())
+
+
 def understanders(
-    stores: Stores, texts: Texts, embedder: Embedder, runtime: Runtime
+    stores: Stores, texts: Texts, embedder: Embedder, runtime: Runtime, *, resolver: Resolver | None
 ) -> tuple[Understander, ...]:
-    """What derives from a text that passed the gate, each from what those before it gave."""
+    """What derives from a text that passed the gate, each from what those before it gave. Without
+    `resolver` nobody looks, at each new name, for who it may be."""
     statements = StatementsService(
-        stores.knowledge, load_reader(), load_registry(), texts.expansions, clock=runtime.clock
+        stores.knowledge,
+        load_reader(),
+        load_registry(),
+        texts.expansions,
+        resolver,
+        clock=runtime.clock,
     )
     deriving = DerivingService(
         stores.derived,
@@ -125,3 +152,32 @@ def understanders(
         runtime.clock,
     )
     return statements, deriving
+
+
+def understand_work(
+    stores: Stores,
+    texts: Texts,
+    embedder: Embedder,
+    runtime: Runtime,
+    *,
+    user_id: str | None,
+    again: bool,
+) -> UnderstandWork:
+    """The job that understands what is stored; the tables decide alone."""
+    deciding = Deciding(
+        stores.understandings,
+        stores.graphs,
+        signal_words(),
+        importance_params(),
+        runtime=runtime,
+        states_fact=load_reader().states_fact,
+    )
+    return UnderstandWork(
+        stores.understandings,
+        deciding,
+        understanders(stores, texts, embedder, runtime, resolver=None),
+        tidying(stores, runtime),
+        user_id=user_id,
+        again=again,
+        runtime=runtime,
+    )

@@ -1,8 +1,9 @@
 """How much a memory matters: what the rules need to know is gathered, then they decide."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from datetime import datetime
 
 import numpy as np
 
@@ -72,6 +73,8 @@ class Deciding:
     _: KW_ONLY
     runtime: Runtime
     kinds: SentenceKinds | None = None
+    # Whether a text, said at a time, states something lasting of a person.
+    states_fact: Callable[[str, datetime], bool] | None = None
 
     def policy(self, org_id: str | None) -> UnderstandingSettings:
         """The settings of a tenant."""
@@ -98,11 +101,16 @@ class Deciding:
             around = Circumstances(
                 recurs=again,
                 names=await self._names(scope, item, side),
-                fact=item.tier is Tier.MEMORY_BANK,
+                fact=item.tier is Tier.MEMORY_BANK or self._states_fact(item, side),
                 tested=tested,
             )
             found.append(await self._scored(side, policy, around))
         return tuple(found)
+
+    def _states_fact(self, item: MemoryItem, side: Side) -> bool:
+        if self.states_fact is None or side.speaker is not Speaker.USER:
+            return False
+        return self.states_fact(side.text, item.created_at)
 
     async def _scored(
         self, side: Side, policy: UnderstandingSettings, around: Circumstances

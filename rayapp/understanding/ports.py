@@ -63,3 +63,18 @@ class UnderstandingStore(ClaimQueue[Understanding], Protocol):
 
     async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
         """The same text came again; the last times are kept."""
+
+    async def settle(self, row: Understanding) -> bool:
+        """Keep a row that was worked on outside the queue. False: one of a newer version is there,
+        and it is due again."""
+
+    async def users_after(self, user_id: str, limit: int) -> list[str]:
+        """Whose memories there are, in order. For jobs alone."""
+
+    async def memories_after(
+        self, scope: ReadScope, memory_id: str, limit: int
+    ) -> list[MemoryItem]:
+        """Active memories of the user, by id."""
+
+    async def stored(self, scope: ReadScope) -> int:
+        """How many these are."""

@@ -34,8 +34,8 @@ class Signal(StrEnum):
 class Override(StrEnum):
     """What makes a text matter whatever its signals are.
 
-    FACT: it stands in the memory bank, so somebody has found that it matters. TESTED: a topic of
-    the test switch.
+    FACT: it stands in the memory bank, so somebody has found that it matters, or it states
+    something lasting of a person. TESTED: a topic of the test switch.
     """
 
     RECURRENCE = "recurrence"

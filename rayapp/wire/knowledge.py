@@ -1,24 +1,41 @@
 """The typed graph over HTTP: nodes, what is said of them, questions, and what a person adds."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from rayapp.understanding.statements.records import Entity, Level, Premise, Standing
+from rayapp.understanding.statements.records import (
+    Entity,
+    Level,
+    Merge,
+    MergeKind,
+    MergeState,
+    Premise,
+    Standing,
+)
 from rayapp.understanding.statements.requests import (
     Direction,
     Knowing,
     KnowledgeAnswer,
     KnowledgeQuestion,
     Linked,
+    Merged,
+    MergeDecision,
+    MergePreview,
     NewLink,
+    NewMerge,
     NewNode,
+    NewSplit,
+    NodeEdit,
     NodeEnd,
     Snapshot,
 )
+from rayapp.understanding.statements.rules.pages import Page, Trend, markdown
+from rayapp.understanding.statements.rules.registry import Ontology
 from rayapp.wire import bases
 
 MAX_NODES = 1_000
+MAX_PAGES = 50
 MAX_SYNONYMS, MAX_ATTRIBUTES = 20, 20
 
 TypeName = Annotated[str, Field(min_length=1, max_length=40)]
@@ -79,6 +96,74 @@ class EntityBody(bases.Strict, bases.Keyed):
         return NewNode(
             type=self.type, name=self.name, synonyms=self.synonyms, attributes=dict(self.attributes)
         )
+
+
+class NodeEditBody(bases.Strict):
+    """What a person changes of a node; what is left out stays."""
+
+    name: NodeName | None = bases.optional("How it is called.")
+    synonyms: tuple[NodeName, ...] | None = bases.optional(
+        "All its other names; one that is left out goes.", max_length=MAX_SYNONYMS
+    )
+    attributes: dict[NodeName, NodeName] | None = bases.optional(
+        "All its attributes.", max_length=MAX_ATTRIBUTES
+    )
+
+    def edit(self) -> NodeEdit:
+        return NodeEdit(name=self.name, synonyms=self.synonyms, attributes=self.attributes)
+
+
+class MergeBody(bases.Strict, bases.Keyed):
+    """Two nodes that are one."""
+
+    kept_id: bases.Name = Field(description="The node that stays.")
+    gone_id: bases.Name = Field(description="The node that becomes a part of it.")
+    dry_run: bases.Flag = Field(False, description="Only tell what it would do.")
+
+    def new(self) -> NewMerge:
+        return NewMerge(kept_id=self.kept_id, gone_id=self.gone_id, dry_run=self.dry_run)
+
+
+class SplitBody(bases.Strict, bases.Keyed):
+    """Memories that mean another node than the one that they were taken for."""
+
+    node_id: bases.Name = Field(description="The node that is two.")
+    memory_ids: tuple[bases.Name, ...] = Field(
+        min_length=1, max_length=bases.MAX_FILTER_VALUES, description="Those of the other one."
+    )
+    dry_run: bases.Flag = Field(False, description="Only tell what it would do.")
+
+    def new(self) -> NewSplit:
+        memory_ids = tuple(dict.fromkeys(self.memory_ids))
+        return NewSplit(node_id=self.node_id, memory_ids=memory_ids, dry_run=self.dry_run)
+
+
+class DecisionBody(bases.Strict):
+    """What is decided of a merge."""
+
+    decision: MergeDecision = Field(
+        description="`accept` or `decline` what is proposed, or `undo` what was decided."
+    )
+
+
+class MergesQuery(bases.Lenient):
+    """Which merges."""
+
+    state: MergeState | None = bases.optional("Only those; `pending` are proposals.")
+    limit: int = Field(50, ge=1, le=bases.MAX_PAGE, description=FOUND)
+
+
+class PageQuery(bases.Lenient):
+    """How a page is written."""
+
+    language: Literal["en", "he"] = Field("en", description="Of the relations; names stay.")
+
+
+class PagesQuery(PageQuery):
+    """Which pages."""
+
+    type: TypeName | None = bases.optional("Only of this type; people, goals and organizations.")
+    limit: int = Field(20, ge=1, le=MAX_PAGES, description="Nodes named most, at most so many.")
 
 
 class RelationshipBody(bases.Strict, bases.Keyed):
@@ -203,6 +288,56 @@ class LinkedView(bases.Answer):
         return cls.of(one)
 
 
+class TypeView(bases.Answer):
+    """A type of nodes, and what people call it."""
+
+    name: str
+    en: str
+    he: str
+
+
+class RelationView(bases.Answer):
+    """A relation: between which types it holds (any, where none is named), and how it reads.
+
+    `functional`: a node has one at a time, so a newer one ends the older. `rests_on`: it is in
+    doubt when the node's own relation of that name ends.
+    """
+
+    name: str
+    en: str
+    he: str
+    is_a: str | None
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    functional: bool
+    symmetric: bool
+    inverse: str | None
+    rests_on: tuple[str, ...]
+
+
+class OntologyAnswer(bases.Success):
+    """The registry of types and relations."""
+
+    version: int
+    types: tuple[TypeView, ...]
+    relations: tuple[RelationView, ...]
+
+    @classmethod
+    def from_registry(cls, one: Ontology) -> Self:
+        return cls(
+            version=one.version,
+            types=tuple(
+                TypeView(name=name, en=row.en, he=row.he) for name, row in one.types.items()
+            ),
+            relations=tuple(
+                RelationView(
+                    name=name, **row.model_dump(include=set(RelationView.model_fields) - {"name"})
+                )
+                for name, row in one.relations.items()
+            ),
+        )
+
+
 class KnowledgeNodesAnswer(bases.Success):
     """Nodes."""
 
@@ -266,3 +401,115 @@ class SnapshotAnswer(bases.Success):
     @classmethod
     def from_snapshot(cls, one: Snapshot) -> Self:
         return cls.of(one)
+
+
+class MergeView(bases.Answer):
+    """A merge or a split, and how far it is.
+
+    `score`, `reasons`: of what looked alike. `decided_by`: `resolver` where the names and the
+    company were sure. `can_undo`: something was decided that can be taken back.
+    """
+
+    id: str
+    kind: MergeKind
+    state: MergeState
+    kept: KnowledgeNodeView
+    gone: KnowledgeNodeView
+    score: float | None
+    reasons: tuple[str, ...]
+    created_at: bases.UtcTime
+    decided_at: bases.UtcTime | None
+    decided_by: str | None
+    can_undo: bool
+
+    @classmethod
+    def from_row(cls, row: Merge, pair: MergePreview) -> Self:
+        return cls(
+            id=row.merge_id,
+            kind=row.kind,
+            state=row.state,
+            kept=KnowledgeNodeView.from_entity(pair.kept),
+            gone=KnowledgeNodeView.from_entity(pair.gone),
+            score=row.score,
+            reasons=row.reasons,
+            created_at=row.created_at,
+            decided_at=row.decided_at,
+            decided_by=row.decided_by,
+            can_undo=row.can_undo,
+        )
+
+
+class MergesAnswer(bases.Success):
+    """The ledger, the latest first."""
+
+    merges: tuple[MergeView, ...]
+
+
+class MergedAnswer(bases.Written):
+    """What it did, or would do where `dry_run` is true.
+
+    `node`: the one that stays, with all that is a part of it; `moved`: statements that read
+    otherwise; `ended`: relations that held and end, since the one node has a later value.
+    """
+
+    merge: MergeView
+    node: KnowledgeNodeView
+    moved: int
+    ended: tuple[str, ...]
+    dry_run: bool
+
+    @classmethod
+    def from_merged(cls, one: Merged) -> Self:
+        return cls(
+            merge=MergeView.from_row(one.merge, one.pair),
+            node=KnowledgeNodeView.from_entity(one.node),
+            moved=one.moved,
+            ended=one.ended,
+            dry_run=one.dry_run,
+        )
+
+
+class FacetView(bases.Answer):
+    """One line of a page: what is known, which memories say it, and since when.
+
+    `checked_on`: when a memory last said it; `trend`: how often it is said lately.
+    """
+
+    id: str = bases.path("fact_id", alias="id")
+    type: str = bases.path("relation", alias="type")
+    text: str
+    memory_ids: tuple[str, ...]
+    since: bases.UtcTime | None
+    checked_on: bases.UtcTime
+    trend: Trend
+    verified: bool
+
+
+class PageView(bases.Answer):
+    """What is known of a node. `markdown`: the page in the Open Knowledge Format."""
+
+    node: KnowledgeNodeView
+    facets: tuple[FacetView, ...]
+    checked_on: bases.UtcTime
+    markdown: str
+
+    @classmethod
+    def from_page(cls, page: Page) -> Self:
+        return cls(
+            node=KnowledgeNodeView.from_entity(page.node),
+            facets=tuple(FacetView.of(one) for one in page.facets),
+            checked_on=page.checked_on,
+            markdown=markdown(page),
+        )
+
+
+class PageAnswer(bases.Success):
+    """One page."""
+
+    page: PageView
+
+
+class PagesAnswer(bases.Success):
+    """Pages."""
+
+    pages: tuple[PageView, ...]

@@ -16,10 +16,8 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from jobs.suites.bm25 import PlainBm25
-from jobs.suites.facts import plain, says_what_is_right, search_says
+from jobs.suites.facts import plain, plainly_found, says_what_is_right
 from jobs.suites.facts_set import KINDS, FactQuestion, History, histories
-from jobs.suites.suite import Document
 from rayapp.core.scope import ReadScope
 from rayapp.understanding.ports import SourceText
 from rayapp.understanding.statements.ports import StatementsWanted
@@ -40,14 +38,6 @@ def is_right(question: FactQuestion, answer: KnowledgeAnswer) -> bool:
     """Whether exactly what is right was said."""
     names = (one.target.name if one.target else str(one.relationship.value) for one in answer.found)
     return says_what_is_right(question, answer.knowing.value, frozenset(map(plain, names)))
-
-
-def searched_right(history: History, question: FactQuestion) -> bool:
-    """Whether plain search over what is left says it."""
-    left = {one.memory_id: one.text for one in history.told if one.memory_id not in history.deleted}
-    documents = [Document(doc_id=doc_id, text=text) for doc_id, text in left.items()]
-    ranked = PlainBm25(documents).rank(question.text, max(len(question.names), 1))
-    return search_says(question, [left[one] for one in ranked])
 
 
 async def tell(world: KnowledgeWorld, history: History) -> None:
@@ -87,7 +77,7 @@ async def measure(seed: int, show: str | None) -> tuple[list[Outcome], int]:
                 found = [one.target.name if one.target else "" for one in answer.found]
                 print(question.question_id, question.knowing, sorted(question.names), "->", end=" ")
                 print(answer.knowing, found, [one.text for one in history.told], history.deleted)
-            searched = searched_right(history, question)
+            searched = plainly_found(history, question)
             outcomes.append(Outcome(question.kind, history.lang, right, searched))
     return outcomes, merged
 

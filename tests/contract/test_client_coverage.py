@@ -46,6 +46,8 @@ A_BOOK = {"book_id": BOOK_ID}
 A_HOOK = {"webhook_id": "hook-1"}
 DANA = derived_id("admin", "Person", "dana", "")
 A_NODE = {"node_id": DANA}
+AVI = derived_id("admin", "Person", "avi", "")
+A_MERGE = derived_id("admin", "merge of", *sorted((DANA, AVI)))
 
 PAYLOAD = {
     "collections": {},
@@ -270,6 +272,14 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "link_nodes": {"from_id": DANA, "to_id": DANA, "type": "RELATED_TO"},
     "query_knowledge": {"relation": "LIVES_IN", "target": {"type": "Place", "name": "חיפה"}},
     "knowledge_snapshot": {"limit": 5},
+    "edit_knowledge_node": {**A_NODE, "name": "Dana", "synonyms": ["דנה"]},
+    "knowledge_merges": {"limit": 5},
+    "merge_nodes": {"kept_id": DANA, "gone_id": AVI},
+    "decide_merge": {"merge_id": A_MERGE, "decision": "undo"},
+    "split_node": {**A_NODE, "memory_ids": ["mem-2"], "dry_run": True},
+    "knowledge_ontology": {},
+    "knowledge_pages": {"type": "Person", "limit": 5, "language": "he"},
+    "knowledge_page": {**A_NODE, "language": "en"},
     "content_graph_backfill": {"limit": 10, "dry_run": True},
     "ops.reindex": {"tier": "history"},
     "ops.reindex_rollback": {},
@@ -317,6 +327,7 @@ BEFORE: Mapping[str, tuple[str, ...]] = {
         ("conversation", "messages", "rename_conversation", "delete_conversation"), ("exchange",)
     ),
     "export_conversation": ("exchange",),
+    "decide_merge": ("merge_nodes",),
 }
 NEEDS_A_RUNNING_JOB = frozenset(
     {"ops.reindex_wish", "ops.job", "ops.pause_job", "ops.resume_job", "ops.cancel_job"}
@@ -362,8 +373,13 @@ async def a_world() -> Harness:
         await world.items.insert(item)
     await add_books(world)
     await add_webhook(world)
-    said = ("admin", "mem-1", "Dana lives in Haifa.", world.clock.now(), None, None, None, ())
-    await world.container.understanders[0].understand(SourceText(*said))
+    for memory_id, text in (
+        ("mem-1", "Dana lives in Haifa."),
+        ("mem-2", "Dana works at Intel."),
+        ("mem-3", "Avi lives in Oslo."),
+    ):
+        said = ("admin", memory_id, text, world.clock.now(), None, None, None, ())
+        await world.container.understanders[0].understand(SourceText(*said))
     await add_derived(world)
     await add_key(world)
     for due in await world.graphs.follow_ups(10):

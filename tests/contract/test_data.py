@@ -15,6 +15,7 @@ from rayapp.storage.mongo.database import MongoDatabase
 from rayapp.storage.mongo.graphs import MongoGraphStore
 from rayapp.storage.mongo.housekeeping import MongoHousekeeping
 from rayapp.storage.mongo.indexes import DAYS, HIDDEN, HIDDEN_ONLY, ITEMS, PERSONALITY
+from rayapp.storage.mongo.knowledge import MongoKnowledgeStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
 from rayapp.storage.mongo.operator_rows import MongoDayStore, MongoHoldStore
 from rayapp.storage.mongo.personality import MongoPersonalityStore
@@ -33,6 +34,7 @@ from tests.support.data_contract import (
 )
 from tests.support.stores.data import DataStores, data_stores
 from tests.support.stores.exchanges import InMemoryExchangeQueue
+from tests.support.stores.knowledge import InMemoryKnowledgeStore
 from tests.support.stores.learned import learned_stores
 from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.stores import InMemoryDayStore, InMemoryHoldStore
@@ -44,8 +46,12 @@ def in_memory_world() -> DataWorld:
     clock = FakeClock()
     items, receipts, _, graphs = learned_stores(clock)
     sessions, exchanges = InMemorySessionStore(clock, KEEP), InMemoryExchangeQueue(clock)
+    knowledge = InMemoryKnowledgeStore()
     return DataWorld(
-        data=data_stores(items, graphs, receipts, sessions.rows, exchanges._rows),
+        data=data_stores(
+            items, graphs, receipts, sessions.rows, exchanges._rows, knowledge=knowledge
+        ),
+        knowledge=knowledge,
         items=items,
         graphs=graphs,
         receipts=receipts,
@@ -67,6 +73,7 @@ def mongo_world(database: MongoDatabase) -> DataWorld:
         receipts=MongoReceiptStore(database),
         sessions=MongoSessionStore(database, KEEP),
         exchanges=MongoExchangeQueue(database),
+        knowledge=MongoKnowledgeStore(database),
     )
 
 

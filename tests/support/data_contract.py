@@ -28,7 +28,9 @@ from rayapp.memory.scope import EVERYTHING, ItemFilter, ReadScope, WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.search.ports import ReceiptStore
 from rayapp.text.concept import Concept
+from rayapp.understanding.statements.ports import KnowledgeStore
 from tests.support.builders import STORED_AT, an_item
+from tests.support.knowledge_contract import a_gift, a_statement, an_entity, put
 from tests.support.side_store_contract import a_receipt
 from tests.support.store_contract import DANA, DANA_WRITES, stored
 from tests.support.stores.data import DataStores
@@ -49,6 +51,7 @@ class DataWorld:
     receipts: ReceiptStore
     sessions: SessionStore
     exchanges: ExchangeQueue
+    knowledge: KnowledgeStore
 
 
 async def hide(world: DataWorld, item: MemoryItem, reason: str, minutes: int) -> MemoryItem:
@@ -232,7 +235,11 @@ class UserRowsContract:
         await self._some_rows(world)
         before = await world.data.rows.counts(DANA)
         assert before.nodes + before.edges + before.learned == 3
-        assert await world.data.rows.clear_graph(DANA_WRITES) == 3
+        for user in ("dana", "noa"):
+            await put(world.knowledge, user, an_entity("avi"), a_statement(1), a_gift())
+        assert await world.data.rows.clear_graph(DANA_WRITES) == 6
+        assert await world.knowledge.reads(DANA).of_type(None, 5) == []
+        assert len(await world.knowledge.reads(NOA).of_type(None, 5)) == 1
         assert (await world.data.rows.counts(DANA)).nodes == 0
         assert (await world.data.rows.counts(NOA)).nodes == 2
         assert await world.graphs.ask_follow_up(DANA_WRITES, 10, dry_run=False) == 1

@@ -23,12 +23,13 @@ from rayapp.documents.reading import ReadLimits
 from rayapp.documents.records import Block, BlockKind, Extracted
 from rayapp.documents.service import CLAIM_S
 from rayapp.inference.backends.chat_model import ChatEndpoint
-from rayapp.memory.item import Quality
+from rayapp.memory.item import Quality, derived_id
 from rayapp.memory.scope import WriteScope
 from rayapp.memory.tiers import Tier
 from rayapp.understanding.derived.ports import DerivedRows
 from rayapp.understanding.derived.records import DerivedKind, State
 from rayapp.understanding.ports import SourceText
+from rayapp.understanding.statements.requests import NewMerge
 from tests.support.builders import an_item
 from tests.support.derived_contract import a_row
 from tests.support.harness import Harness, local_settings
@@ -42,6 +43,14 @@ GARDEN = (
 )
 WAITING = b"A text that waits."
 TALK = "conv-7"
+# What is understood of which memory.
+KNOWN = {
+    "mem-1": "Dana lives in Haifa.",
+    "mem-2": "Dana works at Intel.",
+    "mem-3": "Avi lives in Oslo.",
+    "mem-4": "Ronit lives in Acre.",
+    "mem-5": "Rona lives in Acre.",
+}
 FACT = "Dana lives in Haifa with Omri; דנה גרה בחיפה עם עמרי"
 TURNS = (
     "Dana parks on the second floor of the office; דנה חונה בקומה השנייה",
@@ -124,10 +133,13 @@ async def example_world() -> Harness:
         await world.settle()
         await world.container.understanding.run_once()
     said_at = world.clock.now()
-    known = SourceText("admin", "mem-1", "Dana lives in Haifa.", said_at, None, None, None, ())
-    for one in world.container.understanders:
-        await one.understand(known)
     await add_derived(world)
+    for memory_id, text in KNOWN.items():
+        known = SourceText("admin", memory_id, text, said_at, None, None, None, ())
+        for one in world.container.understanders:
+            await one.understand(known)
+    kept, gone = (derived_id("admin", "Person", name, "") for name in ("ronit", "rona"))
+    await world.services.merges.merge(WriteScope("admin"), NewMerge(kept_id=kept, gone_id=gone))
     await add_books(world)
     await add_key(world)
     await world.services.audit.note(A_DEED)

@@ -329,6 +329,7 @@ class Harness:
             self.books,
             turns=self.conversations.words,
             conversations=self.sessions.kept,
+            knowledge=self.knowledge,
         )
         self.archive = InMemoryUserArchive(
             items,

@@ -9,16 +9,20 @@ import pytest
 from rayapp.container.understanding import load_reader, load_registry
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.understanding.ports import SourceText
+from rayapp.understanding.statements.merging import MergeService
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore, StatementsWanted
 from rayapp.understanding.statements.records import (
     Counted,
     Entity,
     Given,
     Mention,
+    MergeState,
     Premise,
     Span,
     Statement,
 )
+from rayapp.understanding.statements.requests import MergeDecision, NewMerge
+from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.service import StatementsService
 from tests.support.clock import FakeClock
 
@@ -213,9 +217,9 @@ class KnowledgeStoreContract:
     async def test_texts_that_are_understood_at_once_count_alike(
         self, store: KnowledgeStore
     ) -> None:
-        statements = StatementsService(
-            store, load_reader(), load_registry(), None, clock=FakeClock()
-        )
+        registry, clock = load_registry(), FakeClock()
+        resolver = Resolver(store, MergeService(store, registry, clock), registry, clock)
+        statements = StatementsService(store, load_reader(), registry, None, resolver, clock=clock)
         places = ("Haifa", "Acre", "Oslo", "Rome", "Kyoto", "Lima")
         texts = [f"Dana lives in {place}." for place in places]
 
@@ -238,3 +242,42 @@ class KnowledgeStoreContract:
         )
         assert await reads.of_type(None, 10) == []
         assert await reads.statements(StatementsWanted()) == []
+
+    async def test_a_merge_is_told_dry_done_and_taken_back(self, store: KnowledgeStore) -> None:
+        registry, clock = load_registry(), FakeClock()
+        merges = MergeService(store, registry, clock)
+        statements = StatementsService(store, load_reader(), registry, None, None, clock=clock)
+        for number, text in enumerate(("Bob lives in Haifa.", "Robert lives in Acre.")):
+            said = (f"m{number}", text, AT + timedelta(days=number), None, None, None, ())
+            await statements.understand(SourceText(DANA, *said))
+        reads = store.reads(ReadScope(DANA))
+        people = {one.name: one for one in await reads.of_type("Person", 5)}
+        new = NewMerge(
+            kept_id=people["Robert"].entity_id, gone_id=people["Bob"].entity_id, dry_run=True
+        )
+        before = sorted(await reads.statements(StatementsWanted()), key=str)
+        dry = await merges.merge(WriteScope(DANA), new)
+        assert sorted(await reads.statements(StatementsWanted()), key=str) == before
+        assert await reads.merges(None, 5) == []
+        done = await merges.merge(WriteScope(DANA), replace(new, dry_run=False))
+        assert (dry.moved, dry.ended) == (done.moved, done.ended)
+        assert [one.name for one in await reads.of_type("Person", 5)] == ["Robert"]
+        assert [one.name for one in await reads.parts([new.kept_id])] == ["Bob"]
+        named = await reads.statements(StatementsWanted(naming=(new.gone_id,)))
+        assert {one.subject_id for one in named} == {new.kept_id}
+        assert await reads.merge(done.merge.merge_id) == done.merge
+        assert await store.reads(ReadScope(NOA)).merges(None, 5) == []
+        await merges.decide(WriteScope(DANA), done.merge.merge_id, MergeDecision.UNDO)
+        assert sorted(await reads.statements(StatementsWanted()), key=str) == before
+        (row,) = await reads.merges(MergeState.UNDONE, 5)
+        assert await reads.merges(MergeState.DONE, 5) == []
+        assert not row.joins
+
+    async def test_what_no_source_names_is_found(self, store: KnowledgeStore) -> None:
+        ghost = an_entity("ghost", mentions=0)
+        by_hand = replace(an_entity("hand", mentions=0), verified_by="dana")
+        await put(store, DANA, an_entity("avi"), ghost, by_hand, a_gift())
+        reads = store.reads(ReadScope(DANA))
+        assert await reads.unnamed(5) == [ghost]
+        assert await reads.gave(["memory-1", "memory-2"]) == {"memory-1"}
+        assert await store.reads(ReadScope(NOA)).gave(["memory-1"]) == set()

@@ -7,6 +7,8 @@ from rayapp.container.bootstrap import load_texts
 from rayapp.container.understanding import load_reader, load_registry
 from rayapp.understanding.ports import SourceText
 from rayapp.understanding.statements.knowledge import KnowledgeService
+from rayapp.understanding.statements.merging import MergeService
+from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.service import StatementsService
 from tests.support.clock import FakeClock
 from tests.support.models import HashEmbedder
@@ -26,8 +28,10 @@ class KnowledgeWorld:
     def __post_init__(self) -> None:
         reader, expansions = load_reader(), load_texts().expansions
         ontology = load_registry()
+        self.merges = MergeService(self.store, ontology, self.clock)
+        self.resolver = Resolver(self.store, self.merges, ontology, self.clock)
         self.statements = StatementsService(
-            self.store, reader, ontology, expansions, clock=self.clock
+            self.store, reader, ontology, expansions, self.resolver, clock=self.clock
         )
         self.knowledge = KnowledgeService(
             self.store, ontology, reader.tables, expansions, HashEmbedder(), clock=self.clock

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from rayapp.core.claims import WorkState
 from rayapp.core.runtime import Clock
 from rayapp.memory.item import ChangeType, MemoryItem, Status
 from rayapp.memory.ports import MemoryStore
@@ -139,3 +140,28 @@ class UnderstandingContract:
         assert await stores.store.mentions(NOA, row.topics, since) == []
         later = row.said_at + timedelta(days=2)
         assert await stores.store.mentions(DANA, row.topics, later) == []
+
+    async def test_a_row_that_was_worked_on_beside_the_queue_is_settled(
+        self, stores: UnderstandingStores
+    ) -> None:
+        item = await stored(stores, "one")
+        assert await stores.store.settle(scored(item))
+        assert await stores.store.claim("one", 5, 60.0) == []
+        found = await stores.store.find(DANA, "one")
+        assert found is not None
+        assert (found.state, found.row) == (WorkState.DONE, scored(item))
+        newer = scored(item, version=item.version + 1)
+        await stores.store.offer(newer)
+        assert not await stores.store.settle(scored(item))
+        (claim,) = await stores.store.claim("one", 5, 60.0)
+        assert claim.row == newer
+
+    async def test_everything_is_walked_by_user_and_id(self, stores: UnderstandingStores) -> None:
+        for name in ("a", "b", "c"):
+            await stored(stores, name)
+        assert await stores.store.users_after("", 5) == [DANA.user_id]
+        assert await stores.store.users_after(DANA.user_id, 5) == []
+        found = await stores.store.memories_after(DANA, "a", 1)
+        assert [one.memory_id for one in found] == ["b"]
+        assert await stores.store.stored(DANA) == 3
+        assert await stores.store.stored(ReadScope("nobody")) == 0

@@ -1,10 +1,10 @@
 """The typed graph: people, events, feelings, goals and what is said of them."""
 
 from rayapp.api.auth import KNOWLEDGE
-from rayapp.api.paths import NodePart
+from rayapp.api.paths import MergePart, NodePart
 from rayapp.api.responses import raises
 from rayapp.api.route import CurrentCall, InQuery, router, writes
-from rayapp.core.errors import NotFound
+from rayapp.core.errors import Conflict, NotFound
 from rayapp.wire import knowledge as wire
 
 routes = router("knowledge")
@@ -23,6 +23,53 @@ async def node(call: CurrentCall, node_id: NodePart) -> wire.KnowledgeNodeAnswer
     return wire.KnowledgeNodeAnswer(
         node=wire.KnowledgeNodeView.from_entity(found), memory_ids=sources
     )
+
+
+@routes.patch(f"{KNOWLEDGE}/nodes/{{node_id}}", summary="Rename a node", **writes(NotFound))
+async def edit_node(
+    call: CurrentCall, node_id: NodePart, body: wire.NodeEditBody
+) -> wire.EntityAnswer:
+    """What texts call it stays a name of it; names that a person gave can be taken away."""
+    node = await call.services.knowledge.edit(call.writes, node_id, body.edit())
+    return wire.EntityAnswer(node=wire.KnowledgeNodeView.from_entity(node))
+
+
+@routes.get(f"{KNOWLEDGE}/ontology", summary="Types and relations")
+async def ontology(call: CurrentCall) -> wire.OntologyAnswer:
+    """The registry that nodes and relations are of, with their names in both languages."""
+    return wire.OntologyAnswer.from_registry(call.services.knowledge.ontology)
+
+
+@routes.get(f"{KNOWLEDGE}/merges", summary="Merges, splits and proposals")
+async def merges(call: CurrentCall, query: InQuery[wire.MergesQuery]) -> wire.MergesAnswer:
+    """The latest first. A proposal changes nothing until somebody accepts it."""
+    found = await call.services.merges.listed(call.reads, query.state, query.limit)
+    return wire.MergesAnswer(merges=tuple(wire.MergeView.from_row(*one) for one in found))
+
+
+@routes.post(f"{KNOWLEDGE}/merges", summary="Merge two nodes", **writes(NotFound, Conflict))
+async def merge(call: CurrentCall, body: wire.MergeBody) -> wire.MergedAnswer:
+    """Both of one type. It can be taken back by its id."""
+    done = await call.services.merges.merge(call.writes, body.new())
+    return wire.MergedAnswer.from_merged(done)
+
+
+@routes.post(
+    f"{KNOWLEDGE}/merges/{{merge_id}}", summary="Decide on a merge", **writes(NotFound, Conflict)
+)
+async def decide_merge(
+    call: CurrentCall, merge_id: MergePart, body: wire.DecisionBody
+) -> wire.MergedAnswer:
+    """Accept or decline a proposal; undo a merge, a split or a refusal."""
+    done = await call.services.merges.decide(call.writes, merge_id, body.decision)
+    return wire.MergedAnswer.from_merged(done)
+
+
+@routes.post(f"{KNOWLEDGE}/splits", summary="Split a node", **writes(NotFound, Conflict))
+async def split(call: CurrentCall, body: wire.SplitBody) -> wire.MergedAnswer:
+    """What some memories say of it is said of a new node of the same name."""
+    done = await call.services.merges.split(call.writes, body.new())
+    return wire.MergedAnswer.from_merged(done)
 
 
 @routes.delete(
@@ -76,3 +123,21 @@ async def snapshot(call: CurrentCall, query: InQuery[wire.SnapshotQuery]) -> wir
     """What is known at a moment, without what is in doubt."""
     found = await call.services.knowledge.snapshot(call.reads, query.as_of, query.limit)
     return wire.SnapshotAnswer.from_snapshot(found)
+
+
+@routes.get(f"{KNOWLEDGE}/pages", summary="Standing pages")
+async def pages(call: CurrentCall, query: InQuery[wire.PagesQuery]) -> wire.PagesAnswer:
+    """A page of each person, goal and organization: what is known now, with its evidence."""
+    found = await call.services.pages.pages(call.reads, query.type, query.limit, query.language)
+    return wire.PagesAnswer(pages=tuple(map(wire.PageView.from_page, found)))
+
+
+@routes.get(
+    f"{KNOWLEDGE}/pages/{{node_id}}", summary="The page of a node", responses=raises(NotFound)
+)
+async def page(
+    call: CurrentCall, node_id: NodePart, query: InQuery[wire.PageQuery]
+) -> wire.PageAnswer:
+    """Also as Markdown in the Open Knowledge Format, with sources and the date of each line."""
+    found = await call.services.pages.page(call.reads, node_id, query.language)
+    return wire.PageAnswer(page=wire.PageView.from_page(found))

@@ -23,7 +23,7 @@ from rayapp.portability.rules.kinds import Kind, Part
 from rayapp.search.ports import Receipt
 from rayapp.text.normalize import spellings
 from rayapp.understanding.derived.records import Derived
-from rayapp.understanding.statements.records import Entity, Given, Statement
+from rayapp.understanding.statements.records import Entity, Given, Merge, Statement
 
 ITEMS = "memory_items"
 OUTCOMES = "memory_outcomes"
@@ -195,6 +195,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection("kg_entities", Kind.GRAPHS, ("entity_id",), Entity),
     Collection("kg_statements", Kind.GRAPHS, ("statement_id",), Statement),
     Collection("derived", Kind.GRAPHS, ("derived_id",), Derived),
+    Collection("kg_merges", Kind.GRAPHS, ("merge_id",), Merge),
     Collection(
         "documents",
         Kind.DOCUMENTS,

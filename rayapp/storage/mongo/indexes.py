@@ -52,6 +52,7 @@ GIVEN = "kg_given"
 KNOWN_ENTITIES = "kg_entities"
 STATEMENTS = "kg_statements"
 DERIVED = "derived"
+MERGES = "kg_merges"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -395,6 +396,11 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         index("user_entity_keys", "user_id keys.name"),
         index("user_type_mentions", "user_id type -mentions entity_id"),
         index("user_mentions", "user_id -mentions entity_id"),
+        index("user_parts", "user_id merged_into", only={"merged_into": {"$type": "string"}}),
+    ),
+    MERGES: (
+        index("user_merge", "user_id merge_id", unique=True),
+        index("user_merges_newest", "user_id -created_at merge_id"),
     ),
     STATEMENTS: (
         index("user_statement", "user_id statement_id", unique=True),

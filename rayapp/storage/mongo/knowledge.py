@@ -11,15 +11,18 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.storage.mongo.database import MongoDatabase, first, listed
-from rayapp.storage.mongo.indexes import GIVEN, KNOWN_ENTITIES, STATEMENTS
+from rayapp.storage.mongo.indexes import GIVEN, KNOWN_ENTITIES, MERGES, STATEMENTS
 from rayapp.storage.mongo.predicates import mine, own
-from rayapp.storage.mongo.rows import reader, to_row
+from rayapp.storage.mongo.rows import may_lack, reader, to_row
 from rayapp.understanding.statements.ports import MOST_STATEMENTS, StatementsWanted
-from rayapp.understanding.statements.records import Entity, Given, Statement
+from rayapp.understanding.statements.records import Entity, Given, Merge, MergeState, Statement
 
 Document = dict[str, Any]
 T = TypeVar("T")
+may_lack(Entity, "merged_into", "joined")
+may_lack(Statement, "meant")
 _given, _entity, _statement = reader(Given), reader(Entity), reader(Statement)
+_merge = reader(Merge)
 _FIELDS = (
     ("source_ids", "source_id"),
     ("slots", "slot"),
@@ -28,7 +31,10 @@ _FIELDS = (
     ("object_ids", "object_id"),
     ("relations", "relation"),
     ("spans", "span"),
+    ("premise_ids", "premises.fact_id"),
 )
+_ENDS = ("subject_id", "object_id", "holder_id", "target_id")
+_EVERY_END = (*_ENDS, *(f"meant.{end}" for end in _ENDS))
 
 
 class MongoKnowledgeRows:
@@ -40,11 +46,21 @@ class MongoKnowledgeRows:
         self._given = database.collection(GIVEN)
         self._entities = database.collection(KNOWN_ENTITIES)
         self._statements = database.collection(STATEMENTS)
+        self._merges = database.collection(MERGES)
         self._owner, self._session = owner, session
 
     async def given(self, source_id: str) -> Given | None:
         where = {**self._owner, "source_id": source_id}
         return await first(self._given, where, _given, session=self._session)
+
+    async def gave(self, source_ids: Sequence[str]) -> set[str]:
+        if not source_ids:
+            return set()
+        where = {**self._owner, "source_id": {"$in": list(source_ids)}}
+        found = await listed(
+            self._given, where, dict, projection={"source_id": 1}, session=self._session
+        )
+        return {row["source_id"] for row in found}
 
     async def entities(self, entity_ids: Sequence[str]) -> list[Entity]:
         if not entity_ids:
@@ -61,10 +77,35 @@ class MongoKnowledgeRows:
 
     async def of_type(self, type_: str | None, limit: int) -> list[Entity]:
         order = [("mentions", DESCENDING), ("entity_id", ASCENDING)]
-        where = {**self._owner, **_of(type_)}
+        where = {**self._owner, **_of(type_), "merged_into": None}
         return await listed(
             self._entities, where, _entity, sort=order, limit=limit, session=self._session
         )
+
+    async def unnamed(self, limit: int) -> list[Entity]:
+        where = {**self._owner, "mentions": {"$lte": 0}, "verified_by": None}
+        order = [("entity_id", ASCENDING)]
+        return await listed(
+            self._entities, where, _entity, sort=order, limit=limit, session=self._session
+        )
+
+    async def parts(self, entity_ids: Sequence[str]) -> list[Entity]:
+        if not entity_ids:
+            return []
+        where = {**self._owner, "merged_into": {"$in": list(entity_ids), "$type": "string"}}
+        order = [("entity_id", ASCENDING)]
+        return await listed(self._entities, where, _entity, sort=order, session=self._session)
+
+    async def merges(self, state: MergeState | None, limit: int) -> list[Merge]:
+        where = self._owner if state is None else {**self._owner, "state": state.value}
+        order = [("created_at", DESCENDING), ("merge_id", ASCENDING)]
+        return await listed(
+            self._merges, where, _merge, sort=order, limit=limit, session=self._session
+        )
+
+    async def merge(self, merge_id: str) -> Merge | None:
+        where = {**self._owner, "merge_id": merge_id}
+        return await first(self._merges, where, _merge, session=self._session)
 
     async def statements(
         self, wanted: StatementsWanted, limit: int = MOST_STATEMENTS
@@ -74,6 +115,9 @@ class MongoKnowledgeRows:
             touched = {"$in": list(wanted.touching)}
             # Equality on user_id stands in both branches, so that each can use its own index.
             where = {"$or": [{**where, end: touched} for end in ("subject_id", "object_id")]}
+        if wanted.naming is not None:
+            named = {"$in": list(wanted.naming)}
+            where = {"$or": [{**where, end: named} for end in _EVERY_END]}
         order = [("confirmed_at", DESCENDING), ("statement_id", ASCENDING)]
         return await listed(
             self._statements, where, _statement, sort=order, limit=limit, session=self._session
@@ -96,6 +140,12 @@ class MongoKnowledgeRows:
 
     async def delete_statements(self, statement_ids: Sequence[str]) -> None:
         await self._delete(self._statements, "statement_id", statement_ids)
+
+    async def put_merges(self, merges: Sequence[Merge]) -> None:
+        await self._put(self._merges, "merge_id", [to_row(one) for one in merges])
+
+    async def delete_merges(self, merge_ids: Sequence[str]) -> None:
+        await self._delete(self._merges, "merge_id", merge_ids)
 
     async def _put(self, rows: Any, key: str, docs: Sequence[Document]) -> None:
         if not docs:

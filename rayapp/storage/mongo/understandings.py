@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pymongo import ASCENDING, DESCENDING
+from pymongo.errors import DuplicateKeyError
 
-from rayapp.core.claims import Queued
-from rayapp.memory.item import MemoryItem
+from rayapp.core.claims import Queued, WorkState
+from rayapp.memory.item import MemoryItem, Status
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.claims import MongoClaimQueue
 from rayapp.storage.mongo.convert import from_document
 from rayapp.storage.mongo.database import MongoDatabase, first, listed, updated
+from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.predicates import due, in_seconds, mine, own
 from rayapp.storage.mongo.rows import Document, may_lack, reader, to_row
 from rayapp.understanding.records import MOST_HEARD, MOST_MENTIONS, Mention, Understanding
@@ -74,3 +76,48 @@ class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
         where = {**own(scope), "memory_id": {"$eq": memory_id}}
         longer = {"$each": [to_row(again)], "$slice": -MOST_HEARD}
         await updated(self.rows, where, {"$push": {"heard": longer}})
+
+    async def settle(self, row: Understanding) -> bool:
+        where = {"user_id": row.user_id, "memory_id": {"$eq": row.memory_id}}
+        older = {**where, "version": {"$lte": row.version}}
+        work = {"state": WorkState.DONE.value, "owner": None, "due_at": None, "error": None}
+        change = [
+            {"$set": {name: {"$literal": value} for name, value in to_row(row).items()}},
+            {
+                "$set": {
+                    **{f"work.{name}": value for name, value in work.items()},
+                    "work.fence": {"$add": [{"$ifNull": ["$work.fence", 0]}, 1]},
+                    "work.tries": {"$ifNull": ["$work.tries", 0]},
+                    "work.priority": {"$ifNull": ["$work.priority", 0]},
+                }
+            },
+        ]
+        with translated():
+            try:
+                await self.rows.update_one(older, change, upsert=True)
+            except DuplicateKeyError:
+                await self.offer_again(where)
+                return False
+        return True
+
+    async def users_after(self, user_id: str, limit: int) -> list[str]:
+        found: list[str] = []
+        order = [("user_id", ASCENDING), ("memory_id", ASCENDING)]
+        while len(found) < limit:
+            above = {"user_id": {"$gt": found[-1] if found else user_id}}
+            one = await first(self._items, above, dict, projection={"user_id": 1}, sort=order)
+            if one is None:
+                break
+            found.append(one["user_id"])
+        return found
+
+    async def memories_after(
+        self, scope: ReadScope, memory_id: str, limit: int
+    ) -> list[MemoryItem]:
+        where = {**mine(scope), "memory_id": {"$gt": memory_id}, "status": Status.ACTIVE.value}
+        order = [("memory_id", ASCENDING)]
+        return await listed(self._items, where, from_document, sort=order, limit=limit)
+
+    async def stored(self, scope: ReadScope) -> int:
+        with translated():
+            return await self._items.count_documents({**mine(scope), "status": Status.ACTIVE.value})

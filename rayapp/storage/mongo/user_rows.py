@@ -227,4 +227,5 @@ def _tombstone(doc: Document, at: datetime) -> Document:
 
 
 LEARNED = (indexes.ROUTING, indexes.ACTIONS, indexes.SOLUTIONS)
-GRAPHS = (*LEARNED, indexes.EDGES, indexes.NODES)
+KNOWN = (indexes.MERGES, indexes.STATEMENTS, indexes.KNOWN_ENTITIES, indexes.GIVEN)
+GRAPHS = (*LEARNED, *KNOWN, indexes.EDGES, indexes.NODES)

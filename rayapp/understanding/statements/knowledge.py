@@ -13,6 +13,7 @@ from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import derived_id
 from rayapp.text.expansions import Expansions
+from rayapp.understanding.statements.merging import MOST_MERGES
 from rayapp.understanding.statements.ports import (
     KnowledgeReads,
     KnowledgeRows,
@@ -34,10 +35,12 @@ from rayapp.understanding.statements.requests import (
     Linked,
     NewLink,
     NewNode,
+    NodeEdit,
     NodeEnd,
     Snapshot,
 )
-from rayapp.understanding.statements.rules.identity import keys_of, me_key, role_of
+from rayapp.understanding.statements.rules.facts import ids_of
+from rayapp.understanding.statements.rules.identity import keys_of, me_key, role_of, whole
 from rayapp.understanding.statements.rules.registry import ANY, EMOTION, PERSON, Ontology
 from rayapp.understanding.statements.rules.standing import (
     DEPTH,
@@ -46,7 +49,7 @@ from rayapp.understanding.statements.rules.standing import (
     relationship,
 )
 from rayapp.understanding.statements.rules.tables import Tables
-from rayapp.understanding.statements.settlement import settle_slots
+from rayapp.understanding.statements.settlement import settle_slots, with_parts
 
 # Names that a question is compared with by meaning, and how many of them it may mean.
 COMPARED_NAMES, NEAREST = 200, 5
@@ -79,7 +82,7 @@ class KnowledgeService:
         """One node, and the latest memories that speak of it. Raises NotFound."""
         reads = self._store.reads(scope)
         found = await _existing(reads, node_id)
-        said = await reads.statements(StatementsWanted(touching=(node_id,)))
+        said = await reads.statements(StatementsWanted(touching=(found.entity_id,)))
         sources = dict.fromkeys(source for one in said for source in one.evidence)
         return found, tuple(sources)[:SOURCES]
 
@@ -87,7 +90,8 @@ class KnowledgeService:
         """Nodes, those named most first. Raises InvalidInput: no such type."""
         if type_ is not None:
             self._check_type(type_)
-        return await self._store.reads(scope).of_type(type_, limit)
+        reads = self._store.reads(scope)
+        return await _wholes(reads, await reads.of_type(type_, limit))
 
     async def relationships(
         self,
@@ -98,8 +102,8 @@ class KnowledgeService:
         limit: int,
     ) -> list[Linked]:
         """What is said of a node, the latest first, as it stands at a moment. Raises NotFound."""
-        reads, ids = self._store.reads(scope), (node_id,)
-        await _existing(reads, node_id)
+        reads = self._store.reads(scope)
+        ids = ((await _existing(reads, node_id)).entity_id,)
         wanted = {
             "outgoing": StatementsWanted(subject_ids=ids),
             "incoming": StatementsWanted(object_ids=ids),
@@ -111,7 +115,7 @@ class KnowledgeService:
     async def snapshot(self, scope: ReadScope, as_of: datetime | None, limit: int) -> Snapshot:
         """The nodes named most, and what is known among them."""
         reads = self._store.reads(scope)
-        nodes = await reads.of_type(None, limit)
+        nodes = await _wholes(reads, await reads.of_type(None, limit))
         ids = {one.entity_id for one in nodes}
         said = await reads.statements(StatementsWanted(subject_ids=tuple(sorted(ids))))
         links = await self._standing(reads, said, as_of)
@@ -182,7 +186,7 @@ class KnowledgeService:
     ) -> list[Relationship]:
         """Facts as they stand; with all that their sources say, and what they rest on."""
         at = as_of or self._clock.now()
-        asked = by_fact(statements)
+        asked = by_fact(one for one in statements if not _of_itself(one))
         facts = dict(asked)
         for _ in range(DEPTH):
             missing = missing_premises(facts)
@@ -199,7 +203,8 @@ class KnowledgeService:
 
     async def _linked(self, reads: KnowledgeReads, found: Sequence[Relationship]) -> list[Linked]:
         ids = {one.subject_id for one in found} | {one.object_id or "" for one in found}
-        nodes = {one.entity_id: one for one in await reads.entities(sorted(ids - {""}))}
+        known = await _wholes(reads, await reads.entities(sorted(ids - {""})))
+        nodes = {one.entity_id: one for one in known}
         return [
             Linked(one, nodes[one.subject_id], nodes.get(one.object_id or ""))
             for one in found
@@ -218,7 +223,7 @@ class KnowledgeService:
     ) -> tuple[str, ...] | None:
         """The nodes of an end, None for any."""
         if end.node_id is not None:
-            return (end.node_id,)
+            return tuple(one.root_id for one in await reads.entities([end.node_id]))
         if end.name is None:
             return None
         keys = await self._keys(reads, end.type, end.name)
@@ -226,7 +231,7 @@ class KnowledgeService:
         if not named and fallback and end.type not in (None, PERSON):
             named = await self._nearest(reads, str(end.type), end.name, degraded)
             nearest += [one.name for one in named]
-        return tuple(one.entity_id for one in named)
+        return tuple(dict.fromkeys(one.root_id for one in named))
 
     async def _keys(self, reads: KnowledgeReads, type_: str | None, name: str) -> tuple[str, ...]:
         """What a name is looked up by: its normal form, what the tables call it, and roles."""
@@ -302,6 +307,39 @@ class KnowledgeService:
 
         return await self._store.change(scope, work)
 
+    async def edit(self, scope: WriteScope, node_id: str, edit: NodeEdit) -> Entity:
+        """Change what a node is called. A name that texts give it stays a name of it.
+
+        Raises NotFound.
+        """
+
+        async def work(rows: KnowledgeRows) -> Entity:
+            found = await rows.entities([(await _existing(rows, node_id)).entity_id])
+            node = found[0]
+            name = edit.name or node.name
+            synonyms = node.synonyms if edit.synonyms is None else edit.synonyms
+            said = {one.name for one in node.names}
+            kept = set(self._keys_by_hand(node.type, (name, *synonyms, *said)))
+            dropped = set(self._keys_by_hand(node.type, (node.name, *node.synonyms))) - kept
+            have = [one for one in node.keys if one.name not in dropped]
+            more = kept - {one.name for one in have}
+            node = replace(
+                node,
+                name=name,
+                synonyms=synonyms,
+                attributes=node.attributes if edit.attributes is None else edit.attributes,
+                keys=(*have, *(Counted(name=key, count=1) for key in sorted(more))),
+                verified_by=_who(scope),
+            )
+            await rows.put_entities([node])
+            return await _existing(rows, node.entity_id)
+
+        return await self._store.change(scope, work)
+
+    def _keys_by_hand(self, type_: str, names: Iterable[str]) -> tuple[str, ...]:
+        every = tuple(names)
+        return keys_of(type_, every, self._known(type_, every), self._expansions)
+
     async def link(self, scope: WriteScope, new: NewLink) -> tuple[Linked, str | None]:
         """A relation that a person vouches for, and a warning where the registry lacks it.
 
@@ -320,17 +358,21 @@ class KnowledgeService:
                     f"{relation} cannot hold from {source.type} to {target.type}; "
                     f"use {ANY} or another relation."
                 )
-            row = self.ontology.relations[relation]
-            what = (new.to_id, "", label or "", "")
-            fact = derived_id(scope.user_id, new.from_id, relation, *what)
-            slot = derived_id(scope.user_id, new.from_id, relation, label or "")
+            fact, slot = ids_of(
+                scope.user_id,
+                self.ontology,
+                source.root_id,
+                relation,
+                object_id=target.root_id,
+                label=label,
+            )
             statement = Statement(
                 statement_id=derived_id(scope.user_id, "by hand", fact),
                 fact_id=fact,
-                slot=slot if row.functional else fact,
-                subject_id=new.from_id,
+                slot=slot,
+                subject_id=source.root_id,
                 relation=relation,
-                object_id=new.to_id,
+                object_id=target.root_id,
                 label=label,
                 valid_from=new.valid_from or now,
                 confirmed_at=now,
@@ -358,11 +400,15 @@ class KnowledgeService:
         """
 
         async def work(rows: KnowledgeRows) -> None:
-            await _existing(rows, node_id)
-            said = await rows.statements(StatementsWanted(touching=(node_id,)))
+            node = await _existing(rows, node_id)
+            ids = {node.entity_id, *(one.entity_id for one in await rows.parts([node.entity_id]))}
+            said = await rows.statements(StatementsWanted(touching=(node.entity_id,)))
             await rows.delete_statements([one.statement_id for one in said])
             await settle_slots(rows, [], said, self.ontology)
-            await rows.delete_entities([node_id])
+            await rows.delete_entities(sorted(ids))
+            ledger = await rows.merges(None, MOST_MERGES)
+            gone = [one for one in ledger if not ids.isdisjoint((one.kept_id, one.gone_id))]
+            await rows.delete_merges([one.merge_id for one in gone])
 
         await self._store.change(scope, work)
 
@@ -402,10 +448,21 @@ class KnowledgeService:
 
 
 async def _existing(reads: KnowledgeReads, node_id: str) -> Entity:
-    found = await reads.entities([node_id])
+    """The node, with all that is a part of it; of a part, the node that it is a part of."""
+    found = await _wholes(reads, await reads.entities([node_id]))
     if not found:
         raise NotFound("No node has this id; list nodes by type to find it.")
     return found[0]
+
+
+async def _wholes(reads: KnowledgeReads, found: Sequence[Entity]) -> list[Entity]:
+    """In their order."""
+    return [whole(*one) for one in (await with_parts(reads, found)).values()]
+
+
+def _of_itself(one: Statement) -> bool:
+    """Whether a merge made one of its two ends."""
+    return one.meant is not None and one.subject_id == one.object_id
 
 
 def _who(scope: WriteScope) -> str:

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from rayapp.core.scope import ReadScope, WriteScope
-from rayapp.understanding.statements.records import Entity, Given, Span, Statement
+from rayapp.understanding.statements.records import (
+    Entity,
+    Given,
+    Merge,
+    MergeState,
+    Span,
+    Statement,
+)
 
 T = TypeVar("T")
 # More statements of one slot, or around one entity, than are read at once.
@@ -19,7 +26,8 @@ MOST_STATEMENTS = 2_000
 class StatementsWanted:
     """Conditions, joined by AND. None = no condition; an empty tuple matches nothing.
 
-    `touching`: subject or object is one of these entities.
+    `touching`: subject or object is one of these entities; `naming`: any of its ends is, also as
+    its text means it; `premise_ids`: it rests on one of these facts.
     """
 
     source_ids: tuple[str, ...] | None = None
@@ -28,6 +36,8 @@ class StatementsWanted:
     subject_ids: tuple[str, ...] | None = None
     object_ids: tuple[str, ...] | None = None
     touching: tuple[str, ...] | None = None
+    naming: tuple[str, ...] | None = None
+    premise_ids: tuple[str, ...] | None = None
     relations: tuple[str, ...] | None = None
     spans: tuple[Span, ...] | None = None
 
@@ -37,13 +47,28 @@ class KnowledgeReads(Protocol):
 
     async def given(self, source_id: str) -> Given | None: ...
 
+    async def gave(self, source_ids: Sequence[str]) -> set[str]:
+        """Those of these sources that have a row."""
+
     async def entities(self, entity_ids: Sequence[str]) -> list[Entity]: ...
 
     async def named(self, type_: str | None, keys: Sequence[str]) -> list[Entity]:
         """Those with one of these keys; `type_` None: of any type."""
 
     async def of_type(self, type_: str | None, limit: int) -> list[Entity]:
-        """The ones named most first, then by id; None: of all types."""
+        """The ones named most first, then by id; None: of all types. Without those that are a part
+        of another one."""
+
+    async def unnamed(self, limit: int) -> list[Entity]:
+        """Those that no source names and nobody vouches for, by id."""
+
+    async def parts(self, entity_ids: Sequence[str]) -> list[Entity]:
+        """The nodes that are parts of these, by id."""
+
+    async def merges(self, state: MergeState | None, limit: int) -> list[Merge]:
+        """The latest first; None: of every state."""
+
+    async def merge(self, merge_id: str) -> Merge | None: ...
 
     async def statements(
         self, wanted: StatementsWanted, limit: int = MOST_STATEMENTS
@@ -60,10 +85,12 @@ class KnowledgeRows(KnowledgeReads, Protocol):
     async def delete_entities(self, entity_ids: Sequence[str]) -> None: ...
     async def put_statements(self, statements: Sequence[Statement]) -> None: ...
     async def delete_statements(self, statement_ids: Sequence[str]) -> None: ...
+    async def put_merges(self, merges: Sequence[Merge]) -> None: ...
+    async def delete_merges(self, merge_ids: Sequence[str]) -> None: ...
 
 
 class KnowledgeStore(Protocol):
-    """`kg_given`, `kg_entities` and `kg_statements`."""
+    """`kg_given`, `kg_entities`, `kg_statements` and `kg_merges`."""
 
     def reads(self, scope: ReadScope) -> KnowledgeReads: ...
 

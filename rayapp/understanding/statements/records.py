@@ -47,6 +47,8 @@ class Entity:
         keys: the normal forms under which it is found, and what it is to whom.
         mentions: sources that name it.
         verified_by: who made it by hand; it outlives its sources.
+        merged_into: the node that it is a part of; then it is not shown by itself.
+        joined: others are parts of it, so whoever reads it reads them too.
     """
 
     entity_id: str
@@ -62,6 +64,13 @@ class Entity:
     first_seen_at: datetime
     last_seen_at: datetime
     ontology: int
+    merged_into: str | None = None
+    joined: bool = False
+
+    @property
+    def root_id(self) -> str:
+        """The node under which it is shown."""
+        return self.merged_into or self.entity_id
 
     @property
     def verified(self) -> bool:
@@ -104,6 +113,16 @@ class Premise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Meant:
+    """The ends of a statement as its text means them, where one of them was merged since."""
+
+    subject_id: str
+    object_id: str | None
+    holder_id: str | None
+    target_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """What one source says: a subject, a relation, and an entity or a value.
 
@@ -118,6 +137,7 @@ class Statement:
         evidence: sources that say it: its own; of what was deduced, those of its premises.
         holder_id: who feels it; `target_id`: whom or what it is aimed at.
         verified_by: who said it by hand; then it has no source.
+        meant: its ends before a merge.
     """
 
     statement_id: str
@@ -143,6 +163,7 @@ class Statement:
     intensity: str | None = None
     verified_by: str | None = None
     ontology: int
+    meant: Meant | None = None
 
     def holds_at(self, at: datetime) -> bool:
         begun = self.valid_from is None or self.valid_from <= at
@@ -172,3 +193,52 @@ class Relationship:
     intensity: str | None
     verified: bool
     mentions: int
+
+
+class MergeKind(StrEnum):
+    """MERGE: two nodes are one. SPLIT: texts of a node mean another one."""
+
+    MERGE = "merge"
+    SPLIT = "split"
+
+
+class MergeState(StrEnum):
+    """How far a merge is. PENDING: proposed, and nothing is changed yet."""
+
+    PENDING = "pending"
+    DONE = "done"
+    DECLINED = "declined"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """A row of the ledger. It holds ids alone: names stand in the nodes.
+
+    Attributes:
+        kept_id: the node that stays; of a split the one whose texts were taken.
+        gone_id: the one that is a part of it; of a split the new one.
+        score, reasons: of what was proposed.
+        decided_by: who did, declined or undid it; the resolver by its own name.
+    """
+
+    merge_id: str
+    kind: MergeKind = MergeKind.MERGE
+    state: MergeState
+    kept_id: str
+    gone_id: str
+    score: float | None = None
+    reasons: tuple[str, ...] = ()
+    created_at: datetime
+    decided_at: datetime | None = None
+    decided_by: str | None = None
+
+    @property
+    def can_undo(self) -> bool:
+        return self.state in (MergeState.DONE, MergeState.DECLINED)
+
+    @property
+    def joins(self) -> bool:
+        """Whether the two are one now: merged, or split and put together again."""
+        merged = MergeState.DONE if self.kind is MergeKind.MERGE else MergeState.UNDONE
+        return self.state is merged

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from rayapp.understanding.statements.records import Entity, Relationship
+from rayapp.understanding.statements.records import Entity, Merge, Relationship
 
 Direction = Literal["outgoing", "incoming", "both"]
 
@@ -99,3 +99,66 @@ class Snapshot:
 
     nodes: tuple[Entity, ...]
     links: tuple[Relationship, ...]
+
+
+class MergeDecision(StrEnum):
+    """What is decided of a merge. UNDO: of what was decided before."""
+
+    ACCEPT = "accept"
+    DECLINE = "decline"
+    UNDO = "undo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMerge:
+    """Two nodes that are one. `by`: who says so, where it is not who asks."""
+
+    kept_id: str
+    gone_id: str
+    dry_run: bool = False
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSplit:
+    """Memories that mean another node than the one that they were taken for."""
+
+    node_id: str
+    memory_ids: tuple[str, ...]
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergePreview:
+    """The two nodes of a row, each as its own sources make it."""
+
+    kept: Entity
+    gone: Entity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEdit:
+    """What a person changes of a node; None: as it is. `synonyms` are all of them."""
+
+    name: str | None = None
+    synonyms: tuple[str, ...] | None = None
+    attributes: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge, a split or its undoing did.
+
+    Attributes:
+        node: the node that is kept, with all that is a part of it.
+        moved: statements that read otherwise.
+        ended: facts that held and do not hold any more.
+        dry_run: it is only told.
+    """
+
+    merge: Merge
+    node: Entity
+    pair: MergePreview
+    moved: int = 0
+    ended: tuple[str, ...] = ()
+    dry_run: bool = False

@@ -1,20 +1,30 @@
 """Understanding a text: what it says becomes statements, and statements become the typed graph."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from rayapp.core.runtime import Clock
 from rayapp.core.scope import ReadScope, WriteScope
-from rayapp.memory.item import derived_id
+from rayapp.memory.item import derived_id, other_person
 from rayapp.text.expansions import Expansions
 from rayapp.text.normalize import content_hash
 from rayapp.understanding.ports import SourceText
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore
 from rayapp.understanding.statements.records import Entity, Given, Mention, Premise, Span, Statement
-from rayapp.understanding.statements.rules.identity import Wanted, chosen, keys_of, me_key, role_of
+from rayapp.understanding.statements.resolving import RESOLVED_TYPES, Resolver
+from rayapp.understanding.statements.rules.facts import ids_of, read_as
+from rayapp.understanding.statements.rules.identity import (
+    Wanted,
+    chosen,
+    keys_of,
+    me_key,
+    part_of,
+    role_of,
+    whole,
+)
 from rayapp.understanding.statements.rules.reading import Claim, Named, Reader, Reading
 from rayapp.understanding.statements.rules.registry import OF_ONE_SOURCE, PERSON, Ontology
-from rayapp.understanding.statements.settlement import premises_now, settle
+from rayapp.understanding.statements.settlement import known_by, premises_now, settle
 
 # How the speaker is called where nobody gave them a name.
 I_AM = "I"
@@ -29,9 +39,11 @@ class StatementsService:
         reader: Reader,
         ontology: Ontology,
         expansions: Expansions | None,
+        resolver: Resolver | None,
         *,
         clock: Clock,
     ) -> None:
+        self.resolver = resolver
         self._store, self._reader, self._ontology = store, reader, ontology
         self._expansions, self._clock = expansions, clock
 
@@ -45,28 +57,37 @@ class StatementsService:
             return
         now = self._clock.now()
 
-        async def work(rows: KnowledgeRows) -> None:
-            named, new = await self._nodes(rows, source, reading, now)
+        async def work(rows: KnowledgeRows) -> list[str]:
+            before = await rows.given(source.source_id)
+            named, new = await self._nodes(rows, source, reading, before)
             statements = [
                 self._statement(source, claim, reading, named, now) for claim in reading.claims
             ]
+            nodes = {one.entity_id: one for one in named.values()}
+            roots = {one.entity_id: one.root_id for one in nodes.values() if one.merged_into}
+            if roots:
+                user_id = source.user_id
+                statements = [read_as(one, user_id, roots, self._ontology) for one in statements]
             statements = await premises_now(rows, _once(statements), self._ontology)
             given = _given(source, named, new, now, self._ontology.version)
-            nodes = {one.entity_id: one for one in named.values()}
-            await settle(rows, source.source_id, given, statements, self._ontology, nodes)
+            await settle(rows, source.source_id, before, given, statements, self._ontology, nodes)
+            return [one.entity_id for one in nodes.values() if _is_new_name(one)]
 
-        await self._store.change(WriteScope(source.user_id), work)
+        new_names = await self._store.change(WriteScope(source.user_id), work)
+        if new_names and self.resolver is not None:
+            await self.resolver.look(source.user_id, new_names)
 
     async def take_back(self, user_id: str, source_id: str) -> None:
         """What only this source gave goes."""
 
         async def work(rows: KnowledgeRows) -> None:
-            await settle(rows, source_id, None, (), self._ontology, {})
+            before = await rows.given(source_id)
+            await settle(rows, source_id, before, None, (), self._ontology, {})
 
         await self._store.change(WriteScope(user_id), work)
 
     async def _nodes(
-        self, rows: KnowledgeRows, source: SourceText, reading: Reading, now: datetime
+        self, rows: KnowledgeRows, source: SourceText, reading: Reading, before: Given | None
     ) -> tuple[dict[int, Entity], dict[int, Wanted]]:
         """The node of each entity of a reading, those of owners first, and what was looked for."""
         wanted: dict[int, Wanted] = {}
@@ -79,7 +100,7 @@ class StatementsService:
             ] or waiting  # fmt: skip
             for at in ready:
                 wanted[at] = self._wanted(source, reading.entities[at], nodes)
-            await self._find(rows, source, ready, wanted, nodes, now)
+            await self._find(rows, source, ready, wanted, nodes, before)
             waiting = [at for at in waiting if at not in nodes]
         return nodes, wanted
 
@@ -90,7 +111,7 @@ class StatementsService:
         places: Sequence[int],
         wanted: dict[int, Wanted],
         nodes: dict[int, Entity],
-        now: datetime,
+        before: Given | None,
     ) -> None:
         keys = {
             key
@@ -98,13 +119,17 @@ class StatementsService:
             if wanted[at].type not in OF_ONE_SOURCE
             for key in wanted[at].all_keys
         }
-        known = await rows.named(None, sorted(keys)) if keys else []
+        known = await known_by(rows, sorted(keys)) if keys else {}
+        wholes = [whole(*one) for one in known.values()]
         for at in places:
             asked = wanted[at]
             mine = set(asked.all_keys)
-            fitting = [one for one in known if not mine.isdisjoint(key.name for key in one.keys)]
-            entity_id, found = chosen(source.user_id, source.source_id, asked, fitting)
-            nodes[at] = found or Entity(
+            fitting = [one for one in wholes if not mine.isdisjoint(key.name for key in one.keys)]
+            entity_id, found = _chosen(source, asked, fitting, before, known)
+            if found is not None:
+                nodes[at] = part_of(asked, *known[entity_id])
+                continue
+            nodes[at] = Entity(
                 entity_id=entity_id,
                 type=asked.type,
                 name=asked.names[0] if asked.names else I_AM,
@@ -116,7 +141,8 @@ class StatementsService:
 
     def _wanted(self, source: SourceText, one: Named, nodes: dict[int, Entity]) -> Wanted:
         if one.me:
-            return Wanted(PERSON, (), (me_key(source.perspective_owner_id),))
+            teller = other_person(source.perspective_owner_id, source.user_id)
+            return Wanted(PERSON, (), (me_key(teller),))
         names = tuple(one.names)
         keys = keys_of(one.type, names, one.known, self._expansions)
         owner = nodes.get(one.owner) if one.owner is not None else None
@@ -137,13 +163,16 @@ class StatementsService:
             return None if at is None else nodes[at].entity_id
 
         def facts(one: Claim) -> tuple[str, str]:
-            object_id, holder = node(one.object) or "", node(one.holder) or ""
-            what = (object_id, one.value or "", one.label or "", holder)
-            subject = nodes[one.subject].entity_id
-            fact = derived_id(source.user_id, subject, one.relation, *what)
-            functional = self._ontology.relations[one.relation].functional
-            slot = derived_id(source.user_id, subject, one.relation, one.label or "")
-            return fact, slot if functional else fact
+            return ids_of(
+                source.user_id,
+                self._ontology,
+                nodes[one.subject].entity_id,
+                one.relation,
+                object_id=node(one.object),
+                value=one.value,
+                label=one.label,
+                holder_id=node(one.holder),
+            )
 
         fact_id, slot = facts(claim)
         begins = claim.begins or source.said_at
@@ -174,6 +203,33 @@ class StatementsService:
             intensity=claim.intensity,
             ontology=self._ontology.version,
         )
+
+
+def _chosen(
+    source: SourceText,
+    asked: Wanted,
+    fitting: Sequence[Entity],
+    before: Given | None,
+    known: Mapping[str, tuple[Entity, Sequence[Entity]]],
+) -> tuple[str, Entity | None]:
+    """The node that a text means. Of several of one name it means the one that it meant before: so
+    a split stays."""
+    if before is not None and len(fitting) > 1:
+        meant = set(before.entity_ids)
+        kept = [
+            one
+            for one in fitting
+            if any(each.entity_id in meant for each in (one, *known[one.entity_id][1]))
+        ]
+        entity_id, found = chosen(source.user_id, source.source_id, asked, kept)
+        if found is not None:
+            return entity_id, found
+    return chosen(source.user_id, source.source_id, asked, fitting)
+
+
+def _is_new_name(node: Entity) -> bool:
+    """Whether nobody has spoken of it before, and others may be called alike."""
+    return not node.keys and node.type in RESOLVED_TYPES and node.name != I_AM
 
 
 def _once(statements: Sequence[Statement]) -> list[Statement]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from rayapp.understanding.statements.ports import KnowledgeRows, StatementsWanted
+from rayapp.understanding.statements.ports import KnowledgeReads, KnowledgeRows, StatementsWanted
 from rayapp.understanding.statements.records import Counted, Entity, Given, Mention, Span, Statement
 from rayapp.understanding.statements.rules.identity import shown_role
 from rayapp.understanding.statements.rules.intervals import settled
@@ -15,20 +15,41 @@ from rayapp.understanding.statements.rules.standing import with_premises
 MOST_COUNTED = 64
 
 
+async def known_by(
+    rows: KnowledgeReads, keys: Sequence[str]
+) -> dict[str, tuple[Entity, list[Entity]]]:
+    """The nodes with one of these keys, by id, each with its parts; a part is found as its node."""
+    return await with_parts(rows, await rows.named(None, keys))
+
+
+async def with_parts(
+    rows: KnowledgeReads, found: Sequence[Entity]
+) -> dict[str, tuple[Entity, list[Entity]]]:
+    """Nodes by id, each with its parts; of a part, the node that it is a part of."""
+    roots = {one.entity_id: one for one in found if one.merged_into is None}
+    missing = sorted({one.root_id for one in found} - roots.keys())
+    roots |= {one.entity_id: one for one in await rows.entities(missing)} if missing else {}
+    parts: dict[str, list[Entity]] = {one: [] for one in roots}
+    joined = sorted(one.entity_id for one in roots.values() if one.joined)
+    for one in await rows.parts(joined) if joined else ():
+        parts[one.root_id].append(one)
+    return {one: (root, parts[one]) for one, root in roots.items()}
+
+
 async def settle(
     rows: KnowledgeRows,
     source_id: str,
+    before: Given | None,
     given: Given | None,
     statements: Sequence[Statement],
     ontology: Ontology,
     nodes: Mapping[str, Entity],
 ) -> None:
-    """Put what a source gives in the place of what it gave before; None: it gives nothing more.
+    """Put what a source gives in the place of what it gave `before`; None: it gives nothing more.
 
     Args:
         nodes: those that it names, by id, as they stand or are new.
     """
-    before = await rows.given(source_id)
     mine = StatementsWanted(source_ids=(source_id,))
     old = await rows.statements(mine) if before is not None else []
     kept = {one.statement_id for one in statements}
@@ -153,9 +174,28 @@ async def _settle_entities(
         if entity.mentions > 0 or entity.verified:
             put.append(entity)
         else:
-            delete.append(entity_id)
+            delete.append(entity)
     await rows.put_entities(put)
-    await rows.delete_entities(delete)
+    if delete:
+        await _leave(rows, delete)
+
+
+async def _leave(rows: KnowledgeRows, nodes: Sequence[Entity]) -> None:
+    """Nodes that no source names go. One that others were merged into stays, under a name of
+    theirs, until the last of them goes."""
+    gone = {one.entity_id for one in nodes}
+    roots = {one.merged_into for one in nodes if one.merged_into} - gone
+    found = await with_parts(rows, [*nodes, *await rows.entities(sorted(roots))])
+    put = []
+    for root, parts in found.values():
+        left = [one for one in parts if one.entity_id not in gone]
+        if left and root.entity_id in gone:
+            named = max(left, key=lambda one: (one.mentions, one.entity_id))
+            put.append(replace(root, name=named.name, names=(), keys=(), mentions=0))
+        elif not left and not root.verified and not root.mentions:
+            gone.add(root.entity_id)
+    await rows.put_entities(put)
+    await rows.delete_entities(sorted(gone - {one.entity_id for one in put}))
 
 
 def counted(

@@ -12,6 +12,7 @@ from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.graphs import InMemoryGraphStore
 from tests.support.stores.housekeeping import InMemoryHousekeeping, InMemoryLegacyBank
+from tests.support.stores.knowledge import InMemoryKnowledgeStore
 from tests.support.stores.personality import InMemoryPersonalityStore
 from tests.support.stores.stores import InMemoryReceiptStore
 from tests.support.stores.user_rows import InMemoryUserRows
@@ -40,6 +41,7 @@ def data_stores(
     *,
     turns: MutableMapping[Any, Any] | None = None,
     conversations: MutableMapping[Any, Any] | None = None,
+    knowledge: InMemoryKnowledgeStore | None = None,
 ) -> DataStores:
     """`sessions`: rows by (user, conversation); `exchanges`: by (user, conversation, message)."""
     sessions = {} if sessions is None else sessions
@@ -67,7 +69,14 @@ def data_stores(
     }
     return DataStores(
         rows=InMemoryUserRows(
-            items, graphs, receipts, sessions, exchanges, books, (turns, conversations)
+            items,
+            graphs,
+            receipts,
+            sessions,
+            exchanges,
+            books,
+            (turns, conversations),
+            (knowledge or InMemoryKnowledgeStore()).tables,
         ),
         housekeeping=InMemoryHousekeeping(items, tables, conversations),
         legacy=InMemoryLegacyBank(),

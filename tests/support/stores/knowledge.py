@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.understanding.statements.ports import MOST_STATEMENTS, StatementsWanted
-from rayapp.understanding.statements.records import Entity, Given, Statement
+from rayapp.understanding.statements.records import Entity, Given, Merge, MergeState, Statement
+from rayapp.understanding.statements.rules.facts import meant_by
 
 T = TypeVar("T")
 RowT = TypeVar("RowT")
@@ -24,6 +25,7 @@ class KnowledgeTables:
     given: Rows[Given] = field(default_factory=dict)
     entities: Rows[Entity] = field(default_factory=dict)
     statements: Rows[Statement] = field(default_factory=dict)
+    merges: Rows[Merge] = field(default_factory=dict)
 
 
 class InMemoryKnowledgeRows:
@@ -34,6 +36,9 @@ class InMemoryKnowledgeRows:
 
     async def given(self, source_id: str) -> Given | None:
         return self._tables.given.get((self._user_id, source_id))
+
+    async def gave(self, source_ids: Sequence[str]) -> set[str]:
+        return {one for one in source_ids if (self._user_id, one) in self._tables.given}
 
     async def entities(self, entity_ids: Sequence[str]) -> list[Entity]:
         keys = ((self._user_id, one) for one in dict.fromkeys(entity_ids))
@@ -49,8 +54,33 @@ class InMemoryKnowledgeRows:
         return sorted(found, key=lambda one: one.entity_id)
 
     async def of_type(self, type_: str | None, limit: int) -> list[Entity]:
-        found = [one for one in self._mine(self._tables.entities) if type_ in (None, one.type)]
+        found = [
+            one
+            for one in self._mine(self._tables.entities)
+            if type_ in (None, one.type) and one.merged_into is None
+        ]
         return sorted(found, key=lambda one: (-one.mentions, one.entity_id))[: max(0, limit)]
+
+    async def unnamed(self, limit: int) -> list[Entity]:
+        found = [
+            one
+            for one in self._mine(self._tables.entities)
+            if one.mentions <= 0 and not one.verified
+        ]
+        return sorted(found, key=lambda one: one.entity_id)[: max(0, limit)]
+
+    async def parts(self, entity_ids: Sequence[str]) -> list[Entity]:
+        found = [one for one in self._mine(self._tables.entities) if one.merged_into in entity_ids]
+        return sorted(found, key=lambda one: one.entity_id)
+
+    async def merges(self, state: MergeState | None, limit: int) -> list[Merge]:
+        found = [one for one in self._mine(self._tables.merges) if state in (None, one.state)]
+        found.sort(key=lambda one: one.merge_id)
+        found.sort(key=lambda one: one.created_at, reverse=True)
+        return found[: max(0, limit)]
+
+    async def merge(self, merge_id: str) -> Merge | None:
+        return self._tables.merges.get((self._user_id, merge_id))
 
     async def statements(
         self, wanted: StatementsWanted, limit: int = MOST_STATEMENTS
@@ -81,6 +111,13 @@ class InMemoryKnowledgeRows:
         for one in statement_ids:
             self._tables.statements.pop((self._user_id, one), None)
 
+    async def put_merges(self, merges: Sequence[Merge]) -> None:
+        self._tables.merges.update({(self._user_id, one.merge_id): one for one in merges})
+
+    async def delete_merges(self, merge_ids: Sequence[str]) -> None:
+        for one in merge_ids:
+            self._tables.merges.pop((self._user_id, one), None)
+
     def _mine(self, rows: Rows[RowT]) -> list[RowT]:
         return [row for (user_id, _), row in rows.items() if user_id == self._user_id]
 
@@ -101,7 +138,10 @@ class InMemoryKnowledgeStore:
         user_id, tables = checked_user(scope.user_id), self.tables
         async with self._lock:
             draft = KnowledgeTables(
-                dict(tables.given), dict(tables.entities), dict(tables.statements)
+                dict(tables.given),
+                dict(tables.entities),
+                dict(tables.statements),
+                dict(tables.merges),
             )
             done = await work(InMemoryKnowledgeRows(draft, user_id))
             # Others hold these very rows.
@@ -109,6 +149,7 @@ class InMemoryKnowledgeStore:
                 (tables.given, draft.given),
                 (tables.entities, draft.entities),
                 (tables.statements, draft.statements),
+                (tables.merges, draft.merges),
             ):
                 _replace(held, new)
             return done
@@ -131,5 +172,13 @@ def _is_wanted(one: Statement, wanted: StatementsWanted) -> bool:
     )
     if any(values is not None and value not in values for values, value in pairs):
         return False
-    touching = wanted.touching
-    return touching is None or one.subject_id in touching or one.object_id in touching
+    premises = {each.fact_id for each in one.premises}
+    if wanted.premise_ids is not None and premises.isdisjoint(wanted.premise_ids):
+        return False
+    ends = {one.subject_id, one.object_id}
+    if wanted.touching is not None and ends.isdisjoint(wanted.touching):
+        return False
+    meant = meant_by(one)
+    ends |= {one.holder_id, one.target_id, meant.subject_id, meant.object_id}
+    ends |= {meant.holder_id, meant.target_id}
+    return wanted.naming is None or not ends.isdisjoint(wanted.naming)

@@ -80,3 +80,33 @@ class InMemoryUnderstandingStore(InMemoryClaimQueue[Understanding]):
     def _own(self, scope: ReadScope) -> list[Understanding]:
         user_id = checked_user(scope.user_id)
         return [row for row in self.rows() if row.user_id == user_id and not row.gone]
+
+    async def settle(self, row: Understanding) -> bool:
+        kept = self._rows.get((row.user_id, row.memory_id))
+        if kept is not None and kept.row.version > row.version:
+            await self.offer(kept.row)
+            return False
+        await self.offer(row)
+        (claim,) = [
+            Claim(one.row, one.fence) for key, one in self._rows.items()
+            if key == (row.user_id, row.memory_id)
+        ]  # fmt: skip
+        return await self.finish(claim, row)
+
+    async def users_after(self, user_id: str, limit: int) -> list[str]:
+        every = {place.item.user_id for place in self._items._rows.values()}
+        return sorted(one for one in every if one > user_id)[:limit]
+
+    async def memories_after(
+        self, scope: ReadScope, memory_id: str, limit: int
+    ) -> list[MemoryItem]:
+        found = [one for one in self._active(scope) if one.memory_id > memory_id]
+        return sorted(found, key=lambda one: one.memory_id)[:limit]
+
+    async def stored(self, scope: ReadScope) -> int:
+        return len(self._active(scope))
+
+    def _active(self, scope: ReadScope) -> list[MemoryItem]:
+        user_id = checked_user(scope.user_id)
+        every = (place.item for place in self._items._rows.values())
+        return [one for one in every if one.user_id == user_id and one.status is Status.ACTIVE]

@@ -131,6 +131,7 @@ class InMemoryUserArchive:
             "kg_entities": _keyed("kg_entities", known.entities),
             "kg_statements": _keyed("kg_statements", known.statements),
             "derived": _keyed("derived", (derived or InMemoryDerivedStore()).rows),
+            "kg_merges": _keyed("kg_merges", known.merges),
             "memory_versions": _keyed("memory_versions", _Versions(items._versions), _version_doc),
             "memory_outcomes": Table(outcomes._events, _first_of_key, _outcome_doc, _outcome_of),
             "documents": Table(books.rows, _first_of_key, _book_doc, _book_of),

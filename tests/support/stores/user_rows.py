@@ -14,6 +14,7 @@ from rayapp.memory.scope import ItemFilter, ReadScope, WriteScope
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.graphs import InMemoryGraphStore
+from tests.support.stores.knowledge import KnowledgeTables
 from tests.support.stores.stores import InMemoryReceiptStore
 
 
@@ -30,6 +31,7 @@ class InMemoryUserRows:
         exchanges: MutableMapping[tuple[str, str, str], Any],
         books: InMemoryBookStore,
         kept: tuple[MutableMapping[Any, Any], MutableMapping[Any, Any]],
+        known: KnowledgeTables,
     ) -> None:
         self._store = items
         self._items = items._rows
@@ -39,6 +41,7 @@ class InMemoryUserRows:
         self._exchanges = exchanges
         self._books = books
         self._turns, self._conversations = kept
+        self._known = known
 
     async def hidden(self, scope: ReadScope, limit: int) -> list[MemoryItem]:
         found = [
@@ -119,6 +122,10 @@ class InMemoryUserRows:
             graphs.solutions,
             graphs.edges,
             graphs.nodes,
+            self._known.merges,
+            self._known.statements,
+            self._known.entities,
+            self._known.given,
         )
         return sum(_clear(rows, user_id) for rows in kinds)
 

@@ -105,10 +105,16 @@ def test_it_is_on_where_one_runs_it_and_off_in_production() -> None:
     assert not load_settings("prod", env=servers).understanding.enabled
 
 
-@pytest.mark.parametrize("text", ["Dana lives in Haifa.", "דנה גרה בחיפה"])
-async def test_a_fact_of_the_memory_bank_matters_whatever_it_says(text: str) -> None:
+@pytest.mark.parametrize("text", ["The plumber costs 400.", "האינסטלטור עולה 400"])
+async def test_what_stands_in_the_memory_bank_matters_whatever_it_says(text: str) -> None:
     world = Harness.ready()
     told = {"tags": ("family",), "importance": 0.8, "confidence": 0.8}
     found = await decided(world, text, tier=Tier.MEMORY_BANK, **told)
     assert (found.passed, found.overrides) == (True, (Override.FACT,))
     assert not (await decided(world, text, tier=Tier.HISTORY)).passed
+
+
+@pytest.mark.parametrize("text", ["Dana lives in Haifa.", "דנה גרה בחיפה"])
+async def test_a_lasting_fact_of_somebody_matters_wherever_it_stands(text: str) -> None:
+    found = await decided(Harness.ready(), text, tier=Tier.HISTORY)
+    assert (found.passed, found.overrides) == (True, (Override.FACT,))

@@ -9,7 +9,7 @@ from tests.support.knowledge_world import KnowledgeWorld
 
 OF_EACH = 6
 MUST = {"exact": 0.95, "track": 0.85, "delete": 0.95, "cascade": 0.80, "absence": 0.80}
-MUST |= {"as_of": 0.90, "ended": 0.90, "several": 0.90, "twins": 0.90}
+MUST |= {"as_of": 0.90, "ended": 0.90, "several": 0.90, "twins": 0.90, "revoked": 0.90}
 
 
 async def test_facts_stay_true() -> None:

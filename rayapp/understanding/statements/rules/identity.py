@@ -5,14 +5,15 @@ stay apart. In doubt there are two nodes: a person can merge what was one, nobod
 what was merged wrongly.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from rayapp.memory.item import derived_id
 from rayapp.text.concepts import concept_key
 from rayapp.text.expansions import Expansions
 from rayapp.text.normalize import label_form, normalize
-from rayapp.understanding.statements.records import Entity
+from rayapp.understanding.statements.records import Counted, Entity
 from rayapp.understanding.statements.rules.registry import OF_ONE_SOURCE, PERSON
 
 # Words of a name may differ from text to text; these types are phrases, and meet by their lemmas.
@@ -70,12 +71,58 @@ def _is_term(name: str, expansions: Expansions | None) -> bool:
 
 def shown_role(key: str) -> str:
     """The word for somebody whose name nobody said; of a key that is no role, nothing."""
-    return key.removeprefix(_ROLE).partition(":")[0] if key.startswith(_ROLE) else ""
+    found = role_parts(key)
+    return found[0] if found else ""
+
+
+def role_parts(key: str) -> tuple[str, str] | None:
+    """The role that a key says, and whose it is; of another key, nothing."""
+    if not key.startswith(_ROLE):
+        return None
+    role, _, owner = key.removeprefix(_ROLE).partition(":")
+    return role, owner
 
 
 def names_node(entity: Entity) -> bool:
     """Whether it has a name, and is not only somebody's daughter."""
     return any(not one.name.startswith(_ROLE) for one in entity.keys)
+
+
+def whole(root: Entity, parts: Sequence[Entity]) -> Entity:
+    """A node with all that was merged into it, as it is shown and looked for."""
+    if not parts:
+        return root
+    every = (root, *parts)
+    return replace(
+        root,
+        keys=_added(one.keys for one in every),
+        names=_added(one.names for one in every),
+        perspectives=_added(one.perspectives for one in every),
+        synonyms=tuple(dict.fromkeys(name for one in every for name in one.synonyms)),
+        attributes={name: text for one in reversed(every) for name, text in one.attributes.items()},
+        mentions=sum(one.mentions for one in every),
+        verified_by=next((one.verified_by for one in every if one.verified), None),
+        first_seen_at=min(one.first_seen_at for one in every),
+        last_seen_at=max(one.last_seen_at for one in every),
+    )
+
+
+def _added(counts: Iterable[Sequence[Counted]]) -> tuple[Counted, ...]:
+    found: Counter[str] = Counter()
+    for some in counts:
+        found.update({one.name: one.count for one in some})
+    return tuple(Counted(name=name, count=count) for name, count in found.items())
+
+
+def part_of(wanted: Wanted, node: Entity, parts: Sequence[Entity]) -> Entity:
+    """Of a node and its parts, the one that a text names: itself, before a part."""
+    mine = set(wanted.all_keys)
+    every = (node, *parts)
+    return next((one for one in every if not mine.isdisjoint(_every_key(one))), node)
+
+
+def _every_key(entity: Entity) -> set[str]:
+    return {one.name for one in entity.keys}
 
 
 def chosen(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from rayapp.text.slots import ME as SLOT_ME
@@ -93,6 +94,12 @@ class Reading:
     claims: tuple[Claim, ...]
 
 
+# What was read last, kept for who reads it next.
+KEPT_READINGS = 64
+# What is said of a moment, not of a person.
+_PASSING = frozenset({"PARTICIPATED_IN", "FELT", "LOCATED_IN"})
+
+
 class Said(NamedTuple):
     """A phrase of a row, and its script."""
 
@@ -131,6 +138,7 @@ class Reader:
         self.relations = rows(said.relations)
         self.events = rows(said.events)
         self.namings = rows((said.namings,))
+        self.denials = rows((said.denials,))
         self.feelings = rows((said.feelings,))
         for one in (*self.relations, *self.events, *self.feelings):
             vocabulary |= one.phrase.needs
@@ -140,10 +148,22 @@ class Reader:
         continues = frozenset(said.continues.split())
         self.matcher = Matcher({**parts.readers, **self.times.readers}, tables.fillers, continues)
         self.parts = parts
+        self._kept = lru_cache(maxsize=KEPT_READINGS)(
+            lambda text, said_at: _Text(self, said_at).read(text)
+        )
 
     def read(self, text: str, said_at: datetime) -> Reading:
-        """What the text says, as said at this time."""
-        return _Text(self, said_at).read(text)
+        """What the text says, as said at this time. Whoever decides whether it matters has just
+        read it."""
+        return self._kept(text, said_at)
+
+    def states_fact(self, text: str, said_at: datetime) -> bool:
+        """Whether it says something lasting of a person."""
+        read = self.read(text, said_at)
+        return any(
+            claim.relation not in _PASSING and read.entities[claim.subject].type == PERSON
+            for claim in read.claims
+        )
 
 
 class _Text:
@@ -173,7 +193,10 @@ class _Text:
         self._spoken_of = None
         for _, match in self._found(self._reader.namings, words, taken):
             self._naming(match)
-        self._roles(words)
+        denied = self._found(self._reader.denials, words, taken)
+        self._roles(words, frozenset(at for _, one in denied for at in range(one.start, one.end)))
+        for _, match in denied:
+            self._denial(match, sentence)
         wishes: list[Match] = []
         for row, match in self._found(self._reader.relations, words, taken):
             self._relation(row, match, sentence, periods)
@@ -235,12 +258,12 @@ class _Text:
 
     # --- people
 
-    def _roles(self, words: Sequence[Word]) -> None:
+    def _roles(self, words: Sequence[Word], denied: frozenset[int]) -> None:
         """Everybody who is named by a role: that they are there is said as well."""
         at = 0
         while at < len(words):
             end = at + 1
-            for stop, part in self._reader.parts.person(words, at):
+            for stop, part in () if at in denied else self._reader.parts.person(words, at):
                 if isinstance(part, Who) and part.role is not None:
                     self._person(part)
                     end = max(stop, end)
@@ -294,6 +317,24 @@ class _Text:
             return
         if who.role and not who.name and other.name and not other.role:
             self._person(replace(who, name=other.name))
+
+    def _denial(self, match: Match, sentence: Sentence) -> None:
+        """`Ruth is not my boss`: the relation that the role says does not hold with that name."""
+        parts = (match.parts[WHO].part, match.parts["person"].part)
+        roles = [one for one in parts if isinstance(one, Who) and one.role and not one.name]
+        names = [one for one in parts if isinstance(one, Who) and one.name and not one.role]
+        owner = self._person(roles[0].owner) if roles and names else None
+        if owner is None:
+            return
+        self._claim(
+            Claim(
+                subject=owner,
+                relation=self._tables.roles[roles[0].role or ""].relation,
+                object=self._person(names[0]),
+                span=Span.ENDS,
+                quote=sentence.text(match.start, match.end),
+            )
+        )
 
     # --- relations
 

@@ -29,6 +29,7 @@ class RelationRow(SettingsSection):
     source: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
     functional: bool = False
+    family: bool = False
     symmetric: bool = False
     inverse: str | None = None
     rests_on: tuple[str, ...] = ()

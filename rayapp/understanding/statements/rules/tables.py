@@ -57,6 +57,7 @@ class Phrases(SettingsSection):
     relations: tuple[PhraseRow, ...]
     events: tuple[PhraseRow, ...]
     namings: PhraseRow
+    denials: PhraseRow
     feelings: PhraseRow
     name_parts: str
     given_names: str
