@@ -38,13 +38,15 @@ class RayMetrics(InMemoryMetrics):
         self._histograms: dict[str, Histogram] = {}
         for name, spec in METRICS.items():
             full = f"rayapp_{name}"
+            labels: Any = spec.labels  # of any number, whatever Ray's types say
             if spec.kind == "counter":
-                self._counters[name] = Counter(full, spec.help, spec.labels)
+                self._counters[name] = Counter(full, spec.help, labels)
             elif spec.kind == "gauge":
-                self._gauges[name] = Gauge(full, spec.help, spec.labels)
+                self._gauges[name] = Gauge(full, spec.help, labels)
             else:
+                bounds = list(spec.buckets)
                 self._histograms[name] = Histogram(
-                    full, spec.help, boundaries=list(spec.buckets), tag_keys=spec.labels
+                    full, spec.help, boundaries=bounds, tag_keys=labels
                 )
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
