@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from simplemma import is_known
@@ -16,6 +15,7 @@ from rayapp.text.hebrew import (
     without_prefixes,
 )
 from rayapp.text.lemmas import MIN_STEM_LETTERS, lemmas
+from rayapp.text.utterance import word_reading
 
 # Hebrew given names that the dictionary of words does not hold, or reads as other words.
 #
@@ -134,7 +134,6 @@ MAX_ABBREVIATION_CHARS = 3
 # From this length on a token with many digits is an id, not a name such as ipv6 or log4j.
 MIN_ID_CHARS = 8
 ID_DIGIT_SHARE = 0.25
-CACHE_WORDS = 1 << 16
 
 # Numbers are matched, without a group, so that no word is found inside them.
 _SCAN = re.compile(
@@ -273,7 +272,7 @@ def is_noun(word: ConceptWord) -> bool:
     return word.lower[0] not in "בלכמשוה" or word.readings[0][0] == word.lower[0]
 
 
-@lru_cache(maxsize=CACHE_WORDS)
+@word_reading
 def _word(raw: str, vocabulary: frozenset[str]) -> ConceptWord:
     if len(raw) > MAX_KEY_CHARS:
         return _NO_WORD

@@ -7,15 +7,13 @@ every rule here errs towards keeping apart.
 
 import re
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from rayapp.text.hebrew import GERSHAYIM, STOP_WORDS, is_hebrew, unify_finals
 from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import tokens
-
-# Texts compared in one search: the shown hits and their neighbours.
-CACHE_TEXTS = 4096
+from rayapp.text.utterance import reading
 
 _NEGATION_LIST = """
     not no never none nobody nothing nowhere neither nor without cannot dont doesnt didnt isnt
@@ -110,9 +108,9 @@ class Signature:
     cased: bool
 
 
-@lru_cache(maxsize=CACHE_TEXTS)
+@reading
 def signature(text: str) -> Signature:
-    """The signature of a text; cached, because a search compares a text with many."""
+    """The signature of a text. A search compares one with many."""
     plain = normalize(text)
     numbers: list[str] = []
     forms: set[str] = set()
@@ -141,7 +139,7 @@ def signature(text: str) -> Signature:
 
 def turns_of(text: str) -> frozenset[str]:
     """What tells a question from its contrary and is no topic of it, in English."""
-    found = signature(_FRAME.sub(" ", text))
+    found = signature(_FRAME.sub(" ", text) if _FRAME.search(text) else text)
     turns = {_TURNING[word] for word in found.words & _TURNING.keys()}
     return frozenset(turns | {"not"} if found.negations else turns)
 

@@ -8,11 +8,11 @@ know them well: one clause, no "not", a slot that people have one value of.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from rayapp.text.hebrew import HAS_HEBREW
 from rayapp.text.normalize import canonical, normalize
 from rayapp.text.signature import signature
+from rayapp.text.utterance import reading
 
 # Characters of a fact that is read, and words of its value: more is a story, and holds other facts.
 MAX_CHARS = 160
@@ -177,7 +177,7 @@ def _is_value(name: str, value: str) -> bool:
 
 
 # Every search reads its short hits.
-@lru_cache(maxsize=16_384)
+@reading
 def slot_of(text: str) -> Slot | None:
     """The slot that a fact fills; None when it is no such fact, or more than one."""
     if len(text) > MAX_CHARS:

@@ -13,6 +13,7 @@ from rayapp.assistant.gating.rules.intents import intents_pattern
 from rayapp.graphs.rules.directives import Side, side_of
 from rayapp.text.language import detect_language
 from rayapp.text.normalize import normalize
+from rayapp.text.utterance import beginning
 
 Topic = Literal["medical", "financial", "legal"]
 
@@ -114,7 +115,7 @@ def disclaimers_of(question: str, answer: str = "") -> tuple[Disclaimer, ...]:
 
 def _topics(text: str, what: re.Pattern[str], *, whole: bool) -> set[Topic]:
     """`whole`: a person tells in one sentence and asks in the next."""
-    plain = normalize(text[:LOOKED_AT])
+    plain = normalize(beginning(text, LOOKED_AT))
     if not plain or not what.search(plain):
         return set()
     pieces = [plain] if whole else [one for one in _SENTENCE.findall(plain) if what.search(one)]

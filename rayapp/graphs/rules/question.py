@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import NamedTuple, Self
 
 from rayapp.graphs import records
@@ -21,6 +20,7 @@ from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
 from rayapp.text.signature import turns_of
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import beginning, reading
 
 # What no rule claims.
 GENERAL = "general"
@@ -38,8 +38,6 @@ CONTEXT_TYPES: tuple[str, ...] = (
 # The kind of a text shows in its beginning; a search must not pay for the rest. Measured: under
 # a millisecond for this many.
 MAX_CONTEXT_CHARS = 1_000
-# Texts whose kind is kept: one request asks four times, .1 ms each.
-CACHE_CONTEXTS = 256
 # Particles that may be written together with a word in Hebrew, up to three of them (וכשה, בDocker).
 _PARTICLES = "[הבלוכמש]{0,3}"
 
@@ -189,10 +187,10 @@ RULES: tuple[ContextRule, ...] = (
 
 def context_type_of(text: str) -> str:
     """The first rule that finds one of its words; `general` when none does."""
-    return _context_type(text[:MAX_CONTEXT_CHARS])
+    return _context_type(beginning(text, MAX_CONTEXT_CHARS))
 
 
-@lru_cache(maxsize=CACHE_CONTEXTS)
+@reading
 def _context_type(text: str) -> str:
     # Phones write ’ for the apostrophe of "doesn't".
     plain = normalize(text).replace("’", "'")
@@ -204,9 +202,6 @@ def _context_type(text: str) -> str:
 
 # A message of the past only adds to the question: its beginning is enough (characters).
 RECENT_CHARS = 400
-# Questions whose fingerprint is kept: every turn meets those of the turns before it again. At
-# most 4,000 characters each are read.
-CACHE_QUESTIONS = 2_048
 # Newest messages looked at, and concepts taken from them.
 RECENT_MESSAGES = 6
 RECENT_CONCEPTS = 6
@@ -280,7 +275,7 @@ class Question:
 def read_question(
     request: records.InsightsRequest, expansions: Expansions | None = None
 ) -> Question:
-    text = request.query[:MAX_READ_CHARS]
+    text = beginning(request.query, MAX_READ_CHARS)
     return Question(
         text=request.query,
         language=detect_language(text),
@@ -293,10 +288,10 @@ def read_question(
 
 def fingerprint(text: str, expansions: Expansions | None = None) -> Fingerprint:
     """Of the beginning of a text; cheap for one that was read before."""
-    return _fingerprint(text[:MAX_READ_CHARS], expansions)
+    return _fingerprint(beginning(text, MAX_READ_CHARS), expansions)
 
 
-@lru_cache(maxsize=CACHE_QUESTIONS)
+@reading
 def _fingerprint(text: str, expansions: Expansions | None) -> Fingerprint:
     found = tokens(normalize(text))
     words = frozenset(lemma(token.text) for token in found if token.text not in STOP_WORDS)
@@ -317,7 +312,7 @@ def _recent_concepts(messages: Sequence[str], expansions: Expansions | None) -> 
     for message in reversed(messages[-RECENT_MESSAGES:]):
         if len(found) >= RECENT_CONCEPTS:
             break
-        for concept in extract_concepts(message[:RECENT_CHARS], expansions=expansions):
+        for concept in extract_concepts(beginning(message, RECENT_CHARS), expansions=expansions):
             found.setdefault(concept.key, concept)
     return tuple(found.values())[:RECENT_CONCEPTS]
 

@@ -10,6 +10,7 @@ from rayapp.memory.rules.instructions import own_words
 from rayapp.text.hebrew import STOP_WORDS
 from rayapp.text.normalize import normalize, without_marks
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import beginning
 
 # Questions of one message that are searched for one by one, and words that make one: "And why?"
 # says nothing without the question before it.
@@ -43,7 +44,7 @@ _QUESTIONS = re.compile(r"[^?;\n]+\?(?=\s|$)")
 
 def hints_of(message: str) -> tuple[HintName, ...]:
     """Where the answer lies by the words of the message: on the web, in documents."""
-    plain = normalize(message[:MAX_CONTEXT_CHARS])
+    plain = normalize(beginning(message, MAX_CONTEXT_CHARS))
     found: list[HintName] = []
     if _QUOTE.search(_PRICE_QUOTE.sub(" ", plain)):
         found.append("documents")
@@ -60,7 +61,7 @@ def parts_of(message: str) -> tuple[str, ...]:
     # Marks of direction stand before a number and behind a question mark in Hebrew texts.
     said = without_marks(own_words(message))
     for found in (_numbered(said), _between_semicolons(said), _asking(said)):
-        parts = [one for one in found if _says_enough(one)]
+        parts = [one for one in found if len(found) > 1 and _says_enough(one)]
         if len(parts) > 1:
             return tuple(dict.fromkeys(parts))[:MOST_PARTS]
     return ()

@@ -9,6 +9,7 @@ from rayapp.assistant.tools.rules.definitions import own_name
 from rayapp.graphs.rules.question import MAX_CONTEXT_CHARS
 from rayapp.search.rules.datagov_intent import datagov_intent, words
 from rayapp.text.normalize import normalize
+from rayapp.text.utterance import beginning
 
 # Requests for what a tool does, by its verb: "שלח מייל לדנה" asks for `send_email`.
 #
@@ -341,7 +342,7 @@ _IMAGE = re.compile(
 
 def shows_image(message: str) -> bool:
     """Whether the message is about a picture that comes with it: the world is not asked for."""
-    return bool(_IMAGE.search(message[:MAX_CONTEXT_CHARS]))
+    return bool(_IMAGE.search(beginning(message, MAX_CONTEXT_CHARS)))
 
 
 def is_about_world(plain: str) -> bool:
@@ -356,7 +357,7 @@ def is_about_world(plain: str) -> bool:
 
 def tool_needs(question: str, tools: Sequence[str] = ()) -> ToolNeeds:
     """Read one question; `tools` are the names that are offered and may be asked for by name."""
-    plain = normalize(question[:MAX_CONTEXT_CHARS])
+    plain = normalize(beginning(question, MAX_CONTEXT_CHARS))
     if not plain:
         return NO_NEEDS
     wished = _requested(plain)
