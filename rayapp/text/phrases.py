@@ -55,7 +55,8 @@ class _Slot(NamedTuple):
 
 class _Row(NamedTuple):
     """`label`: whose phrase it is; one that takes back has `but`. `bare`: without particles;
-    `opens`: only where a clause begins."""
+    `opens`: only where a clause begins. `follows`: the words of which one comes next; None: others
+    may, or nothing has to."""
 
     label: str
     but: bool
@@ -63,6 +64,7 @@ class _Row(NamedTuple):
     opens: bool
     hebrew: bool
     rest: tuple[_Slot, ...]
+    follows: frozenset[str] | None
 
 
 _NO_ROWS: Sequence[_Row] = ()
@@ -102,11 +104,15 @@ class PhraseTables:
         units = _units_of(plain)
         said: dict[str, list[Span]] = {}
         taken: dict[str, list[Span]] = {}
+        words = [*units.words, ""]
         for at, word in enumerate(units.words):
+            following = words[at + 1]
             for row in self._rows_of(word):
+                if row.follows is not None and following not in row.follows:
+                    continue
                 if units.bars(at, hebrew=row.hebrew) or (row.opens and not units.opens(at)):
                     continue
-                ends = set(_ends(units.words, at + 1, row.rest))
+                ends = set(_ends(units.words, at + 1, row.rest)) if row.rest else {at + 1}
                 if ends:
                     spans = (taken if row.but else said).setdefault(row.label, [])
                     spans += units.spans(at, sorted(ends), hebrew=row.hebrew)
@@ -153,21 +159,24 @@ class PhraseTables:
         if starts == len(slots) or slots[starts].most:
             raise ConfigError(f"Language table {label}: {phrase!r} begins with no word.")
         for at in range(starts + 1):
-            first, row = (
-                slots[at],
-                _Row(
-                    label,
-                    but,
-                    bare,
-                    phrase.startswith(OPENS),
-                    is_hebrew(phrase),
-                    tuple(slots[at + 1 :]),
-                ),
-            )
+            first, rest = slots[at], tuple(slots[at + 1 :])
+            opens, follows = phrase.startswith(OPENS), _follows(rest)
+            row = _Row(label, but, bare, opens, is_hebrew(phrase), rest, follows)
             for word in first.words:
                 self._by_word.setdefault(word, []).append(row)
             for stem in first.stems:
                 self._by_stem.setdefault(stem, []).append(row)
+
+
+def _follows(rest: Sequence[_Slot]) -> frozenset[str] | None:
+    found: set[str] = set()
+    for slot in rest:
+        if slot.most or slot.stems or slot.tails or slot.number:
+            return None
+        found |= slot.words
+        if not slot.optional:
+            return frozenset(found)
+    return None
 
 
 def _spelt_out(parts: Sequence[str]) -> Iterator[tuple[str, ...]]:

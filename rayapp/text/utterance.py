@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 # Texts whose readings stay: lines, names, labels and sentences of some searches. A longer text is
 # read again: a document is not asked for twice within one answer.
-KEPT_TEXTS, KEPT_CHARS = 1 << 14, 2_000
+KEPT_TEXTS, KEPT_CHARS = 1 << 15, 2_000
 # The same of the normal form and the words of a text, which take more room than the text.
 SHORT_CHARS = 200
 # Distinct words of a large store stay resident: about 60 MB at this size.
