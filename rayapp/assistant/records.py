@@ -13,6 +13,7 @@ from rayapp.learning.records import Recorder, ToolRun
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.tiers import Tier
 from rayapp.search.requests import ConfidenceLabel, SearchAnswer
+from rayapp.text.utterance import Utterance
 
 Section = Literal["identity", "preference", "pattern", "always", "instruction", "past", "relevant"]
 HintName = Literal["web", "documents"]
@@ -89,6 +90,10 @@ class ContextRequest:
     tool_rounds: int = 0
     principal: str = ""
     recorder: Recorder | None = None
+
+    def __post_init__(self) -> None:
+        """Whoever asks, the question carries what is read of it from here on."""
+        object.__setattr__(self, "query", Utterance(self.query))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from datetime import datetime
 from rayapp.memory.item import MemoryItem, Outcome
 from rayapp.memory.tiers import Tier
 from rayapp.text.concept import Concept, NodeType
+from rayapp.text.utterance import Utterance
 
 CO_OCCURS = "co_occurs"
 
@@ -303,6 +304,10 @@ class InsightsRequest:
     conversation_id: str | None = None
     recent: tuple[str, ...] = ()
     message_id: str | None = None
+
+    def __post_init__(self) -> None:
+        """Whoever asks, the question carries what is read of it from here on."""
+        object.__setattr__(self, "query", Utterance(self.query))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any
 
 from rayapp.core.deadline import Deadline
@@ -20,9 +19,6 @@ from rayapp.text.concepts import extract_concepts
 
 # Users whose emptiness one process remembers; a thousand at once are the load that is planned for.
 KNOWN_USERS = 10_000
-# Questions whose reading one process remembers: a page, a prefetch and an explanation ask the same.
-# Reading one takes 0.25 ms (measured), which is felt at hundreds of searches a second.
-KNOWN_QUESTIONS = 1_000
 # The truth being away is an error of the search; the graphs being late is not.
 LATE = (DeadlineExceeded, TimeoutError)
 NOTHING = GraphPriors()
@@ -75,15 +71,11 @@ class PriorsService:
         self._expansions = texts.expansions
         self._clock = runtime.clock
         self._settings = runtime.settings.graph
-        self._read_once = lru_cache(maxsize=KNOWN_QUESTIONS)(self._read_question)
         self._suspects = _Recent(self._settings.empty_cache_s)
         self._empty = _Recent(self._settings.empty_cache_s)
 
     def question(self, text: str) -> GraphQuestion:
         """Pure; receipts keep it, so that an outcome is learned under what was asked."""
-        return self._read_once(text)
-
-    def _read_question(self, text: str) -> GraphQuestion:
         concepts = extract_concepts(text, expansions=self._expansions)
         return GraphQuestion(
             concepts=tuple(concept.key for concept in concepts),

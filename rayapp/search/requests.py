@@ -10,6 +10,7 @@ from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ItemFilter
 from rayapp.memory.tiers import Tier
 from rayapp.text.passage import Passage
+from rayapp.text.utterance import Utterance
 
 SortMode = Literal["relevance", "recency", "score"]
 ConfidenceLabel = Literal["high", "medium", "low"]
@@ -67,6 +68,10 @@ class SearchQuery:
     timeout_s: float | None = None
     receipt: bool = True
     read: bool = False
+
+    def __post_init__(self) -> None:
+        """Whoever asks, the question carries what is read of it from here on."""
+        object.__setattr__(self, "query", Utterance(self.query))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

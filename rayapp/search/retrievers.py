@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +42,7 @@ from rayapp.text.analyser import Analyser
 from rayapp.text.expansions import Expansion
 from rayapp.text.language import detect_language
 from rayapp.text.passages import passage_at, passages_of
+from rayapp.text.utterance import reading
 
 # Recent items and text matches that the "index down" rung shows at most.
 RUNG_RECENT = 20
@@ -50,8 +50,6 @@ RUNG_RECENT = 20
 FAINT = 0.01
 # Of what is left of a search, for the vector of its question: words are looked for without one.
 EMBED_SHARE = 0.5
-# Texts that wait for the index, as search after search reads them: 0.2 ms each, of an import.
-PENDING_KEPT = 2_000
 # What a stage of the truth may be skipped for; the truth being away is an error of the search.
 LATE = (DeadlineExceeded, TimeoutError)
 
@@ -123,9 +121,6 @@ class Retrievers:
     runtime: Runtime
     encoder: Encoder | None = None
     heads: SentenceHeads | None = None
-
-    def __post_init__(self) -> None:
-        self._documents = lru_cache(maxsize=PENDING_KEPT)(self._document_sides)
 
     async def gather(self, request: RetrievalRequest, deadline: Deadline, trace: Trace) -> Gathered:
         """Candidates of all retrievers. Raises StoreDown; every other dependency only degrades."""
@@ -410,7 +405,7 @@ class Retrievers:
         """
         query = self._question(request)
         asked = frozenset(query.indices)
-        documents = {item.point_id: self._documents(item.text) for item in waiting}
+        documents = {item.point_id: _document_sides(item.text, self.analyser) for item in waiting}
         sharing = {
             point_id: passages
             for point_id, passages in documents.items()
@@ -421,9 +416,6 @@ class Retrievers:
         best = sorted(indexed, key=lambda hit: -hit[1])[:HITS_READ]
         hits = [IndexedHit(self.analyser.document(text), score) for text, score in best]
         return pending_scores(query, sharing, hits, self.watch.points)
-
-    def _document_sides(self, text: str) -> list[SparseVector]:
-        return [self.analyser.document(passage.of(text)) for passage in passages_of(text)]
 
     async def _without_index(
         self,
@@ -477,3 +469,8 @@ def _normalised(vector: Vector) -> Vector:
 def _nothing(lists: Lists) -> bool:
     """The index was asked and returned no point at all."""
     return any(lists) and not any(hits for found in lists for hits in found.values())
+
+
+@reading  # what waits for the index is met by search after search: .2 ms each, of an import
+def _document_sides(text: str, analyser: Analyser) -> list[SparseVector]:
+    return [analyser.document(passage.of(text)) for passage in passages_of(text)]

@@ -6,7 +6,6 @@ the term, so that a term and its translation are one concept.
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from rayapp.text.concept import Concept, NodeType
 from rayapp.text.concept_words import (
@@ -23,6 +22,7 @@ from rayapp.text.concept_words import (
 from rayapp.text.expansions import Expansions, KnownTerm
 from rayapp.text.hebrew import HEBREW_LETTER
 from rayapp.text.normalize import normalize
+from rayapp.text.utterance import beginning, reading
 
 # At most so many per text (learning design, "Graphs").
 MAX_CONCEPTS = 12
@@ -32,9 +32,6 @@ MAX_LABEL_CHARS = 80
 # A longer quotation, or run of capitals, is a sentence or a headline. Our choice.
 MAX_PHRASE_WORDS = 5
 MAX_QUOTED_CHARS = 60
-CACHE_TERMS = 1 << 12
-# A question is read by a search, by the insights before it and for its receipt.
-CACHE_TEXTS = 1 << 10
 
 _QUOTED = re.compile(
     rf"""
@@ -67,11 +64,11 @@ def extract_concepts(
     are none.
     """
     if not (tags or entities):
-        return _of_text(text[:MAX_READ_CHARS], expansions, limit)
-    return _extracted(text[:MAX_READ_CHARS], tags, entities, expansions, limit)
+        return _of_text(beginning(text, MAX_READ_CHARS), expansions, limit)
+    return _extracted(beginning(text, MAX_READ_CHARS), tags, entities, expansions, limit)
 
 
-@lru_cache(maxsize=CACHE_TEXTS)
+@reading
 def _of_text(text: str, expansions: Expansions | None, limit: int) -> tuple[Concept, ...]:
     return _extracted(text, (), (), expansions, limit)
 
@@ -90,7 +87,8 @@ def _extracted(
             _add(found, concept_key(name, expansions), name, kind)
     if len(found) < limit:
         # A new line starts a new sentence; `normalize` would make it a space.
-        reader = _Reader(normalize(text.replace("\n", " . ")), expansions)
+        said = text.replace("\n", " . ") if "\n" in text else text
+        reader = _Reader(normalize(said), expansions)
         for step in (reader.quoted, reader.acronyms, reader.capitals, reader.phrases, reader.words):
             for key, label, node_type in step():
                 _add(found, key, label, node_type)
@@ -99,7 +97,7 @@ def _extracted(
     return tuple(found.values())[:limit]
 
 
-@lru_cache(maxsize=CACHE_TERMS)
+@reading
 def concept_key(name: str, expansions: Expansions | None = None) -> str:
     """The key of one term, however it is spelled; empty when it is no concept at all."""
     words = scan(normalize(name[:MAX_READ_CHARS]), _vocabulary(expansions)).words

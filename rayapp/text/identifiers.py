@@ -5,10 +5,10 @@ number, so a neighbour with another number shares most of it.
 """
 
 import re
-from functools import lru_cache
 
 from rayapp.text.hebrew import is_hebrew, without_prefixes
 from rayapp.text.normalize import normalize
+from rayapp.text.utterance import reading
 
 # Of one question; beyond that it is a log or a list, and every text would be looked through for
 # each. Our choice.
@@ -61,7 +61,7 @@ class Identifier:
 
 
 # The identifiers of a question are looked for in one text after the other.
-@lru_cache(maxsize=8)
+@reading
 def _plain(text: str) -> str:
     return normalize(text).casefold()
 

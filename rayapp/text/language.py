@@ -3,6 +3,8 @@
 import re
 from typing import Literal
 
+from rayapp.text.utterance import reading
+
 Language = Literal["he", "en", "mixed", "other"]
 
 # Share of the smaller of the two scripts from which both languages count: one product name in
@@ -17,6 +19,7 @@ _LATIN = re.compile("[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f]+")
 _LETTER = re.compile(r"[^\W\d_]+")
 
 
+@reading
 def detect_language(text: str) -> Language:
     """ "he", "en" (any Latin script), "mixed", or "other" (another script, or no letters)."""
     hebrew, latin = letters_in(_HEBREW, text), letters_in(_LATIN, text)

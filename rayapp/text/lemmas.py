@@ -4,25 +4,22 @@ A Hebrew word can be read in several ways (הרכב is "the car" or "composition
 readings, the likeliest first; a term is indexed for each.
 """
 
-from functools import lru_cache
-
 from simplemma import Lemmatizer, is_known
 from simplemma.strategies import DefaultStrategy
 
 from rayapp.text.hebrew import ACRONYMS, GERESH, GERSHAYIM, STOP_WORDS, is_hebrew, without_prefixes
+from rayapp.text.utterance import word_reading
 
 # A shorter rest is more often part of the word than a word behind a prefix (מים, ספר).
 MIN_STEM_LETTERS = 3
 # A lemma of one letter, or one that is much longer than its word, is another word.
 MIN_ENGLISH_LETTERS = 2
 MAX_GROWTH = 3
-# Distinct words of a large store stay resident: about 40 MB at this size.
-CACHE_WORDS = 1 << 17
 
 _simplemma = Lemmatizer(cache_max_size=1, lemmatization_strategy=DefaultStrategy())
 
 
-@lru_cache(maxsize=CACHE_WORDS)
+@word_reading
 def lemmas(word: str, vocabulary: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Readings of one token of `tokens`, at least one, the likeliest first, no repeats.
 

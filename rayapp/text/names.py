@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from rayapp.text.hebrew import is_hebrew, unify_finals, without_prefixes
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import token_terms, tokens
+from rayapp.text.utterance import reading
 
-# Names whose words are kept; a user's names repeat from search to search.
-CACHE_NAMES = 20_000
 # What is read of a question: beyond that it is a document, and every name meets every word.
 QUESTION_CHARS, QUESTION_WORDS = 2_000, 80
 # Shortest words, letters, in which one typo is forgiven. Below them another word is as near as
@@ -43,7 +41,7 @@ def names_in(question: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if _is_said(_words(name), said))
 
 
-@lru_cache(maxsize=CACHE_NAMES)
+@reading
 def _words(name: str) -> tuple[_Word, ...]:
     return _read(name)
 

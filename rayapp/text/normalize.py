@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from rayapp.text.hebrew import GERESH, GERSHAYIM, HEBREW_LETTER, MAQAF, POINTS
+from rayapp.text.utterance import SHORT_CHARS, Utterance, reading
 
 # Bidi controls, zero-width characters, soft hyphen and byte-order mark: invisible in a line.
 _INVISIBLE = re.compile(
@@ -46,8 +47,24 @@ def normalize(text: str) -> str:
 
     NFKC; niqqud, cantillation, bidi and zero-width marks removed; maqaf becomes a space; geresh
     and gershayim of a Hebrew word become ' and "; every hyphen is a plain one; whitespace
-    collapsed.
+    collapsed. That of an `Utterance` is one, and is its own.
     """
+    if type(text) is not Utterance:
+        return _kept_form(text) if len(text) <= SHORT_CHARS else normal_form(text)
+    if text.is_normal:
+        return text
+    found: str | None = text.readings.get(normal_form)
+    if found is None:
+        plain = normal_form(text)
+        found = text if plain == text else Utterance(plain)
+        found.is_normal = True
+        if found is not text:  # nothing holds itself
+            text.readings[normal_form] = found
+    return found
+
+
+def normal_form(text: str) -> str:
+    """As `normalize`, read anew."""
     if text.isascii():
         return " ".join(text.split())
     text = text.replace(_ACUTE, "\u2019").replace(_JOINER, "")
@@ -55,6 +72,9 @@ def normalize(text: str) -> str:
     text = _INVISIBLE.sub("", POINTS.sub("", unicodedata.normalize("NFKC", text)))
     text = _GERESH_LIKE.sub(GERESH, _GERSHAYIM_LIKE.sub(GERSHAYIM, text))
     return _WHITESPACE.sub(" ", _SEPARATORS.sub(" ", text.replace(_HYPHEN, "-"))).strip()
+
+
+_kept_form = reading(normal_form)
 
 
 def canonical(text: str) -> str:

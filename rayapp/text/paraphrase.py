@@ -9,7 +9,6 @@ sentence at its beginning, and a slot that is filled with the same value.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from rayapp.text.hebrew import STOP_WORDS, is_hebrew, unify_finals
 from rayapp.text.lemmas import lemma
@@ -17,8 +16,8 @@ from rayapp.text.normalize import normalize
 from rayapp.text.signature import signature
 from rayapp.text.slots import slot_of
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import reading
 
-CACHE_TEXTS = 4_096
 # Units from which a turned sentence is still the same one: of two, either may be the subject.
 LEAST_TURNED = 3
 _BE = frozenset(("am", "are", "is", "i'm", "he's", "she's", "it's", "we're", "they're", "you're"))
@@ -158,7 +157,7 @@ def _goes_on(one: _Word, other: _Word) -> bool:
     )
 
 
-@lru_cache(maxsize=CACHE_TEXTS)
+@reading
 def _words(text: str) -> tuple[_Word, ...]:
     plain = " ".join(normalize(text).split())
     for way, said in _WAYS:

@@ -7,24 +7,16 @@ every rule here errs towards keeping apart.
 
 import re
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from rayapp.text.hebrew import GERSHAYIM, STOP_WORDS, is_hebrew, unify_finals
 from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import reading
+from rayapp.text.word_lists import words_of
 
-# Texts compared in one search: the shown hits and their neighbours.
-CACHE_TEXTS = 4096
-
-_NEGATION_LIST = """
-    not no never none nobody nothing nowhere neither nor without cannot dont doesnt didnt isnt
-    arent wasnt werent wont cant couldnt wouldnt shouldnt
-    לא אין בלי אל ללא אינו אינה אינם אינן איני אינך אינני אינכם טרם בלתי אי
-    שלא ולא הלא ואין שאין בלא שאינו שאינה שאינם שאינן שאיני שאינני שאינך ואינו ואינה ואינם ואיני
-    ואינני כשלא ובלי מבלי
-"""
-_NEGATIONS = frozenset(_NEGATION_LIST.split())
+_NEGATIONS = frozenset(words_of("negations"))
 _NUMBER_WORDS = {
     word: str(value)
     for value, words in {
@@ -54,15 +46,7 @@ _NUMBER_WORDS = {
     for word in words.split()
 }
 # Words that turn a statement round without a negation.
-_OPPOSITE_LIST = """
-    love/hate like/dislike like/hate love/dislike allow/forbid allow/deny enable/disable
-    before/after increase/decrease on/off open/close start/stop start/end buy/sell accept/reject
-    accept/refuse always/never more/less good/bad hot/cold win/lose left/right first/last up/down
-    true/false add/remove import/export with/without
-    אוהב/שונא אהב/שנא לפני/אחרי מותר/אסור יותר/פחות תמיד/לעולם עלה/ירד קנה/מכר פתח/סגר
-    התחיל/סיים טוב/רע חם/קר עם/בלי ימין/שמאל נכון/שגוי הוסיף/הסיר ראשון/אחרון
-"""
-_OPPOSITES = [pair.split("/") for pair in _OPPOSITE_LIST.split()]
+_OPPOSITES = [pair.split("/") for pair in words_of("opposites")]
 _OPPOSITE_WORDS = frozenset(word for pair in _OPPOSITES for word in pair)
 # Stop words that turn a question round. Of a pair of which one is often left out, such as on and
 # off, the other one tells.
@@ -110,9 +94,9 @@ class Signature:
     cased: bool
 
 
-@lru_cache(maxsize=CACHE_TEXTS)
+@reading
 def signature(text: str) -> Signature:
-    """The signature of a text; cached, because a search compares a text with many."""
+    """The signature of a text. A search compares one with many."""
     plain = normalize(text)
     numbers: list[str] = []
     forms: set[str] = set()
@@ -141,7 +125,7 @@ def signature(text: str) -> Signature:
 
 def turns_of(text: str) -> frozenset[str]:
     """What tells a question from its contrary and is no topic of it, in English."""
-    found = signature(_FRAME.sub(" ", text))
+    found = signature(_FRAME.sub(" ", text) if _FRAME.search(text) else text)
     turns = {_TURNING[word] for word in found.words & _TURNING.keys()}
     return frozenset(turns | {"not"} if found.negations else turns)
 

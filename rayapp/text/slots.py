@@ -8,11 +8,12 @@ know them well: one clause, no "not", a slot that people have one value of.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from rayapp.text.hebrew import HAS_HEBREW
 from rayapp.text.normalize import canonical, normalize
 from rayapp.text.signature import signature
+from rayapp.text.utterance import reading
+from rayapp.text.word_lists import words_of
 
 # Characters of a fact that is read, and words of its value: more is a story, and holds other facts.
 MAX_CHARS = 160
@@ -112,14 +113,7 @@ _MORE = re.compile(
 )
 
 # States that a thing or a person is in, and what is said of a name: no values.
-_STATE_LIST = """
-    broken lost gone dead off out away stolen slow fast hard easy difficult busy late early delayed
-    cancelled canceled sick ill retired great good bad nice better worse old expensive cheap high
-    low ok okay fine here there missing full empty running working ready pending similar different
-    חולה עסוק עסוקה מקולקל מקולקלת שבור שבורה אבוד אבודה תקול תקולה כאן שם פה טוב טובה רע רעה יקר
-    יקרה זול זולה גבוה גבוהה נמוך נמוכה מאוד קשה קל
-"""
-_STATES = frozenset(_STATE_LIST.split())
+_STATES = frozenset(words_of("states"))
 # "On vacation", "in the garage", "to work": a place or a time, where no time is asked for.
 _CIRCUMSTANCE = re.compile(
     r"(?:on|in|at|to|from|with|without|for|off|out|away|around|every|very|too|so|being|not|still)\b"
@@ -150,16 +144,8 @@ _COUNTED = re.compile(
     r"טלפון|נייד|קוד|מחיר|שכירות|שכר|משכורת|תקציב|פורט|משקל|גובה|גיל)\b"
 )
 # A country does not replace the city in it.
-_COUNTRY_LIST = """
-    israel usa america england britain uk france germany spain italy portugal greece cyprus turkey
-    russia ukraine poland austria switzerland belgium holland sweden norway denmark finland ireland
-    canada mexico brazil argentina india china japan korea thailand australia egypt jordan morocco
-    ישראל ארהב אמריקה אנגליה בריטניה צרפת גרמניה ספרד איטליה פורטוגל יוון קפריסין טורקיה רוסיה
-    אוקראינה פולין אוסטריה שווייץ בלגיה הולנד שוודיה נורווגיה דנמרק פינלנד אירלנד קנדה מקסיקו ברזיל
-    ארגנטינה הודו סין יפן קוריאה תאילנד אוסטרליה מצרים ירדן מרוקו
-"""
 _COUNTRIES = frozenset(
-    (*_COUNTRY_LIST.split(), "united states", "united kingdom", "new zealand", "south africa",
+    (*words_of("countries"), "united states", "united kingdom", "new zealand", "south africa",
      "ארצות הברית", "ניו זילנד", "דרום אפריקה")
 )  # fmt: skip
 
@@ -177,7 +163,7 @@ def _is_value(name: str, value: str) -> bool:
 
 
 # Every search reads its short hits.
-@lru_cache(maxsize=16_384)
+@reading
 def slot_of(text: str) -> Slot | None:
     """The slot that a fact fills; None when it is no such fact, or more than one."""
     if len(text) > MAX_CHARS:

@@ -5,11 +5,11 @@ vector.
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from rayapp.text.hebrew import GERESH, GERSHAYIM, HEBREW_LETTER, STOP_WORDS, unify_finals
-from rayapp.text.lemmas import CACHE_WORDS, lemmas
+from rayapp.text.lemmas import lemmas
+from rayapp.text.utterance import LONGEST_WORD, SHORT_CHARS, Utterance, reading, word_reading
 
 TokenKind = Literal["hebrew", "word", "number", "code"]
 
@@ -34,9 +34,6 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE,
 )
-# A question is read half a dozen times by a search, and the sentences that answer it again by the
-# next one: 4 MB.
-SHORT_CHARS, REMEMBERED = 200, 2_048
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _ENDINGS = re.compile(r"(?:'s|'|\.)$")
@@ -44,11 +41,12 @@ _ENDINGS = re.compile(r"(?:'s|'|\.)$")
 
 def tokens(normalized: str) -> Iterable[Token]:
     """The tokens of a text that `normalize` has seen, in order."""
-    return _remembered(normalized) if len(normalized) <= SHORT_CHARS else _read(normalized)
+    kept = type(normalized) is Utterance or len(normalized) <= SHORT_CHARS
+    return _all_of(normalized) if kept else _read(normalized)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _remembered(normalized: str) -> tuple[Token, ...]:
+@reading
+def _all_of(normalized: str) -> tuple[Token, ...]:
     return tuple(_read(normalized))
 
 
@@ -99,8 +97,6 @@ def _pieces(text: str) -> tuple[str, ...]:
 TermKind = Literal["raw", "lemma", "c4"]
 
 GRAM_LETTERS = 4
-# Letters.
-LONGEST_WORD = 64
 
 
 class Term(NamedTuple):
@@ -121,28 +117,29 @@ def term_index(text: str) -> int:
 def token_terms(token: Token, vocabulary: frozenset[str] = frozenset()) -> tuple[Term, ...]:
     """All terms of one token. Stop words give their raw form only, and so does what is no word of
     any language: thousands of terms, which nobody asks for again."""
-    if len(token.text) <= LONGEST_WORD:
-        return _kept_terms(token, vocabulary)
-    return _terms_of(token, vocabulary) if token.parts else (_term("raw", token.text, 1.0),)
+    text, kind, parts = token
+    if len(text) > LONGEST_WORD and not parts:
+        return (_term("raw", text, 1.0),)
+    return _terms_of(text, kind, parts, vocabulary)
 
 
-def _terms_of(token: Token, vocabulary: frozenset[str]) -> tuple[Term, ...]:
-    stop = token.text in STOP_WORDS
-    found = [_term("raw", token.text, 1.0, stop)]
+@word_reading
+def _terms_of(
+    text: str, kind: TokenKind, parts: tuple[str, ...], vocabulary: frozenset[str]
+) -> tuple[Term, ...]:
+    stop = text in STOP_WORDS
+    found = [_term("raw", text, 1.0, stop)]
     if stop:
         return tuple(found)
-    if token.kind == "hebrew":
-        found += _readings(token.text, vocabulary) + _grams(token.text)
-    elif token.kind == "word":
-        found += _readings(token.text, vocabulary)
-    for part in token.parts:
+    if kind == "hebrew":
+        found += _readings(text, vocabulary) + _grams(text)
+    elif kind == "word":
+        found += _readings(text, vocabulary)
+    for part in parts:
         found.append(_term("raw", part, 1.0, part in STOP_WORDS))
         if part.isalpha() and part not in STOP_WORDS:
             found += _readings(part, vocabulary)
     return tuple(found)
-
-
-_kept_terms = lru_cache(maxsize=CACHE_WORDS)(_terms_of)
 
 
 def _readings(word: str, vocabulary: frozenset[str]) -> list[Term]:

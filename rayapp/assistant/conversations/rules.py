@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import Any
 
@@ -14,6 +13,7 @@ from rayapp.inference.ports import Message, Role
 from rayapp.memory.item import Outcome, derived_id
 from rayapp.memory.rules.creation import MAX_LABEL_CHARS, MAX_TAGS
 from rayapp.text.normalize import normalize, shows_nothing
+from rayapp.text.utterance import reading
 
 # The marks by which an assistant says which memories helped: `<!-- MEM: 1👍 2👎 3➖ -->`.
 #
@@ -164,9 +164,6 @@ SHINGLE = 3
 HEX_DIGITS = 8
 # Fingerprints of one text; a memory of 100,000 characters must not fill a session alone.
 MAX_PER_TEXT = 400
-# Texts that one process remembers, and how long they may be: the same memories are put before an
-# assistant again and again.
-CACHE_TEXTS, CACHED_CHARS = 1 << 12, 1_000
 
 _WORD = re.compile(r"[^\W_]+(?:['\"][^\W_]+)*")
 _SENTENCE = re.compile(r"[.!?…\n;]*+(?:[^.!?…\n;]++(?:[.!?…;]++|\n++|\Z)|\Z)")
@@ -204,11 +201,11 @@ def fingerprints_of(texts: Iterable[str]) -> tuple[str, ...]:
     """Fingerprints of injected texts, each once, in their order."""
     found: dict[str, None] = {}
     for text in texts:
-        known = _remembered if len(text) <= CACHED_CHARS else _fingerprints
-        found |= dict.fromkeys(known(text))
+        found |= dict.fromkeys(_fingerprints(text))
     return tuple(found)
 
 
+@reading
 def _fingerprints(text: str) -> tuple[str, ...]:
     taken: dict[str, None] = {}
     for sentence in _sentences(text):
@@ -216,9 +213,6 @@ def _fingerprints(text: str) -> tuple[str, ...]:
         if len(taken) >= MAX_PER_TEXT:
             break
     return tuple(taken)[:MAX_PER_TEXT]
-
-
-_remembered = lru_cache(maxsize=CACHE_TEXTS)(_fingerprints)
 
 
 def already_known(text: str, fingerprints: Collection[str]) -> bool:

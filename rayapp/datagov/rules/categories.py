@@ -4,10 +4,10 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from rayapp.datagov.ports import FLAGS, Field, Resource
 from rayapp.text.normalize import normalize
+from rayapp.text.utterance import reading
 
 GENERAL = "general"
 # More than these are noise: the source files two datasets under twelve categories each.
@@ -322,7 +322,7 @@ _RULES: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = (
 )
 
 
-@lru_cache(maxsize=16_384)
+@reading
 def flags_of_name(name: str) -> frozenset[str]:
     """The flags that a column called `name` sets."""
     words = _words_of_name(name)

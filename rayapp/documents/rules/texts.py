@@ -1,10 +1,10 @@
 """What is kept of the text of a block."""
 
 import re
-from functools import lru_cache
 
 from rayapp.documents.records import Block, BlockKind
 from rayapp.text.normalize import shows_nothing, without_forbidden
+from rayapp.text.utterance import word_reading
 
 # Of a title or an author; what is longer is cut.
 MAX_NAME = 300
@@ -29,12 +29,12 @@ def clean_block(block: Block) -> Block | None:
     level = block.level
     if block.kind is BlockKind.HEADING:
         level = min(max(level, 1), MAX_LEVEL)
-    return Block(block.kind, text, level, block.page, _clean_columns(block.columns))
+    return Block(block.kind, text, level, block.page, tuple(map(_clean_column, block.columns)))
 
 
-@lru_cache(maxsize=16)  # each row of a table has the same
-def _clean_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(tidy(without_forbidden(name)) for name in columns)
+@word_reading  # each row of a table has the same
+def _clean_column(name: str) -> str:
+    return tidy(without_forbidden(name))
 
 
 def tidy(text: str) -> str:

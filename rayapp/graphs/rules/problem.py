@@ -1,14 +1,14 @@
 """The fingerprint of a problem: questions that ask the same, in either language, share it."""
 
 import hashlib
-from functools import lru_cache
 from typing import NamedTuple
 
-from rayapp.text.concept_words import CACHE_WORDS, is_generic, key_of, readings_of
+from rayapp.text.concept_words import is_generic, key_of, readings_of
 from rayapp.text.expansions import Expansions
 from rayapp.text.normalize import normalize
 from rayapp.text.signature import turns_of
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import beginning, reading, word_reading
 
 # One content word names a topic, not a problem.
 MIN_CONTENT_WORDS = 2
@@ -24,6 +24,7 @@ class _Unit(NamedTuple):
     generic: bool
 
 
+@reading
 def problem_hash(text: str, expansions: Expansions | None = None) -> str | None:
     """24 hex digits over the set of content words; None when there are fewer than two.
 
@@ -32,7 +33,7 @@ def problem_hash(text: str, expansions: Expansions | None = None) -> str | None:
     knows their words.
     """
     vocabulary = expansions.vocabulary if expansions else frozenset[str]()
-    plain = normalize(text[:MAX_READ_CHARS])
+    plain = normalize(beginning(text, MAX_READ_CHARS))
     units = [_unit(token.text, vocabulary) for token in tokens(plain)]
     keys: set[str] = set()
     used: set[int] = set()
@@ -49,7 +50,7 @@ def problem_hash(text: str, expansions: Expansions | None = None) -> str | None:
     return hashlib.sha256(basis.encode("utf-8")).hexdigest()[:HASH_DIGITS]
 
 
-@lru_cache(maxsize=CACHE_WORDS)
+@word_reading
 def _unit(word: str, vocabulary: frozenset[str]) -> _Unit:
     readings = readings_of(word, vocabulary)
     return _Unit(readings, key_of(readings[:1]), is_generic(word, readings[0]))

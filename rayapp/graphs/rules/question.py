@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import Self
 
 from rayapp.graphs import records
 from rayapp.graphs.rules.directives import MAX_NAME, Side, side_of
@@ -19,194 +18,38 @@ from rayapp.text.hebrew import STOP_WORDS
 from rayapp.text.language import detect_language
 from rayapp.text.lemmas import lemma
 from rayapp.text.normalize import normalize
+from rayapp.text.phrases import phrases_in
 from rayapp.text.signature import turns_of
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import beginning, reading
 
 # What no rule claims.
 GENERAL = "general"
-# Row keys of the action graph (learning design, "Graphs").
+# Row keys of the action graph (learning design, "Graphs"), the most specific first: a named tool
+# before an activity, an activity before a field. Their phrases are in `configs/language/work.yaml`.
 CONTEXT_TYPES: tuple[str, ...] = (
-    "docker",
-    "debugging",
     "datagov_query",
-    "doc_rag",
-    "coding_help",
-    "web_search",
+    "docker",
     "memory_management",
+    "debugging",
+    "doc_rag",
+    "web_search",
+    "coding_help",
     GENERAL,
 )
 # The kind of a text shows in its beginning; a search must not pay for the rest. Measured: under
 # a millisecond for this many.
 MAX_CONTEXT_CHARS = 1_000
-# Texts whose kind is kept: one request asks four times, .1 ms each.
-CACHE_CONTEXTS = 256
-# Particles that may be written together with a word in Hebrew, up to three of them (וכשה, בDocker).
-_PARTICLES = "[הבלוכמש]{0,3}"
-
-
-class ContextRule(NamedTuple):
-    """`pattern` finds any word or phrase of the rule."""
-
-    context_type: str
-    pattern: re.Pattern[str]
-
-
-def _rule(context_type: str, english: tuple[str, ...], hebrew: tuple[str, ...]) -> ContextRule:
-    """Whole words only. A blank in a phrase stands for blanks or a hyphen."""
-    latin = "|".join(english).replace(" ", "[ -]")
-    letters = "|".join(hebrew).replace(" ", "[ -]")
-    return ContextRule(
-        context_type,
-        re.compile(
-            rf"(?<![\w.])(?:{_PARTICLES})(?:{latin})(?!\w)"
-            rf"|(?<![\w\"'])(?:{_PARTICLES})(?:{letters})(?![\w\"'])",
-            re.IGNORECASE,
-        ),
-    )
-
-
-# Most specific first: a named tool before an activity, an activity before a field. A phrase that
-# needs two words to be clear is written as two.
-RULES: tuple[ContextRule, ...] = (
-    _rule(
-        "datagov_query",
-        (
-            r"data ?gov(?:\.il)?|data\.gov(?:\.\w+)*|ckan|open data",
-            r"(?:government|public|national|municipal) (?:open )?(?:data ?sets?|data|statistics)",
-            r"data ?sets? (?:of|from|by) (?:the )?(?:government|ministry|state|municipality)",
-            r"bureau of statistics|cbs (?:data|statistics|figures)",
-        ),
-        (
-            r"דאטה ?גוב|דאטאגוב|דטה גוב|(?:מידע|נתונים) (?:ה)?(?:פתוח|פתוחים)",
-            r"מאגר(?:י|ים)? (?:(?:ה)?(?:מידע|נתונים) )?(?:ה)?(?:ממשלתי|ציבורי)(?:ים)?",
-            r"(?:נתונים|מידע) (?:ה)?(?:ממשלתי|ציבורי|רשמי)(?:ים)?",
-            r"נתוני (?:ה)?(?:ממשלה|למ\"ס|לשכה|משרד \w+)|למ\"ס|לשכה המרכזית לסטטיסטיקה",
-        ),
-    ),
-    _rule(
-        "docker",
-        (
-            r"docker(?:s|file|files|hub|ized?|ised?|izing|ising)?|compose (?:file|stack|yaml)",
-            r"container (?:image|images|registry|runtime|logs?|network|volume)",
-            r"(?:(?:re)?(?:start|build)(?:s|ing)?|runs?|running|stops?|stopping)"
-            r" (?:(?:the|a|my|our|this) )?containers?",
-            r"containers? (?:keeps? )?(?:exit(?:s|ed|ing)?|crash\w*|(?:re)?start(?:s|ing)?)",
-            r"containers? (?:stops?|fails?|logs?)",
-            r"podman|containerd|containeri[sz](?:e|ed|ation)",
-        ),
-        (r"דוקר|דוקרפייל|קונטיינר(?:ים)?|קומפוז|דוקרהאב|פודמן",),
-    ),
-    _rule(
-        "memory_management",
-        (
-            r"memory bank|keep in mind|remember (?:that|this|it|me|my|to|i|for)",
-            r"(?:delete|remove|archive|update|edit|clear|list|show|forget|restore|save|store|merge"
-            r"|manage|clean up) (?:(?:me|my|your|the|all|this|that|these|those|old|a|an|new"
-            r"|from|of|to|in) ){0,4}memor(?:y|ies)"
-            r"(?! (?:leak|usage|card|limit|error|allocation|cache))",
-            r"(?:my|your|these|those|saved|stored) memor(?:y|ies)",
-            r"forget (?:that|this|everything|what|about) ?(?:i|you|my|me|it)?",
-            r"(?:do|can|did) you (?:still )?remember",
-            r"what do you (?:remember|know) about (?:me|my|us)",
-        ),
-        (
-            r"(?:תזכור|תזכרי|זכור|זכרי|לזכור) (?:ש\w+|את|לי|בשבילי|כי)|בנק (?:ה)?זיכרון",
-            r"(?:זיכרונות|זכרונות)(?:יי|יו|יך|ייך)?",
-            r"(?:תשכח|תשכחי|שכח|שכחי|לשכוח) (?:מה|את|כל|ש\w+|מ\w+)",
-            r"(?:מחקי?|תמחקי?|למחוק|עדכן|תעדכני?|לעדכן|שמור|שמרי|תשמור|תשמרי|לשמור|הצג|הציגי"
-            r"|תציגי?|הוסף|הוסיפי|תוסיפי?) (?:לי )?(?:את )?(?:[בהלמ]|מה)?(?:זיכרון|זכרון)",
-            r"(?:אתה|את) (?:זוכר|זוכרת|(?:יודע|יודעת) עליי?)",
-        ),
-    ),
-    _rule(
-        "debugging",
-        (
-            r"debug(?:s|ged|ging|ger)?|stack ?traces?|tracebacks?|exceptions?|segfaults?",
-            r"error(?:s|ed)?|bugs?|buggy|crash(?:es|ed|ing)?|troubleshoot(?:s|ing)?|memory leaks?",
-            r"fail(?:s|ed|ing|ure|ures)?|broken|not (?:working|responding)|root cause",
-            r"breakpoints?|core dumps?",
-            r"(?:doesn't|does not|won't|isn't|didn't|did not|stopped|no longer)"
-            r" (?:work|start|run|load|compile|build|respond)(?:s|ing)?",
-            r"(?:timed?|times|timing) ?out|freezes|stuck|returns? (?:an? )?[45]\d\d",
-        ),
-        (
-            r"דיבאג(?:ינג)?|לדבג|מדבג(?:ת|ים)?|ניפוי (?:שגיאות|באגים|תקלות)|באג(?:ים)?",
-            r"(?:שגיא|תקל|קריס)(?:ה|ות|ת)|קורסת|קרס(?:ה|ו)?|נתקע(?:ת|ים|ות|ה|ו)?",
-            r"נכשל(?:ת|ים|ות|ה|ו)?|כישלון|כשל(?:ים)?|דליפת זיכרון|שבור(?:ה|ים|ות)?",
-            # Who does not work on Fridays is not out of order.
-            r"(?<!אני )(?<!אנחנו )(?<!אנו )לא (?:עובד(?:ת|ים|ות)?|עבד(?:ה|ו)?|רץ|רצ(?:ה|ים|ות)|עולה"
-            r"|נטענ?(?:[ןת]|ים|ות)?|מתקמפל(?:ת|ים|ות)?|מגיב(?:ה|ים|ות)?|פועל(?:ת|ים|ות)?)",
-            r"לאתר (?:את )?(?:ה)?(?:בעיה|תקלה)",
-        ),
-    ),
-    _rule(
-        "doc_rag",
-        (
-            r"pdfs?|docx|attach(?:ed|ments?)|documents?|chapters?|pages? \d+|whitepapers?",
-            r"uploaded (?:files?|books?|papers?)|handbooks?|user manuals?",
-            r"(?:the|this|that|my|our|these|which) (?:docs?|books?|manuals?|contracts?|articles?)",
-            r"according to the (?:text|manual|guide|paper|report)",
-        ),
-        (
-            r"pdf|מסמכ(?:ים|י)|מסמך|מצורף|צרופה|(?:קובץ|קבצים|ספר) שהעליתי|חוברת",
-            r"פרק(?:ים)?|עמוד(?:ים)? \d+|ספר (?:הזה|שלי)|מדריך למשתמש",
-            r"לפי ה(?:ספר|מאמר|מדריך|חוזה|דו\"ח)|כתוב (?:ב)(?:ספר|מאמר|חוזה|מדריך|דו\"ח)",
-        ),
-    ),
-    _rule(
-        "web_search",
-        (
-            r"(?:search|browse|look|find|check) (?:\w+ ){0,5}(?:web|internet|online|google)",
-            r"web ?search|google (?:it|this|for)|googl(?:ed|ing)|(?:on|from) the (?:web|internet)",
-            r"websites?|search engines?|latest news|news (?:about|on|today)|weather",
-            r"(?:today's|current|latest) (?:news|price|headlines|exchange rate)|exchange rate",
-        ),
-        (
-            r"אינטרנט|גוגל|לגגל|תגגל|תגגלי|אונליין|מנוע(?:י)? (?:ה)?חיפוש",
-            r"(?:חפש|חפשי|תחפש|תחפשי|לחפש|מצא|תמצא) (?:\w+ ){0,4}ברשת",
-            r"חדשות (?:היום|אחרונות|האחרונות|על)|מזג (?:ה)?אוויר",
-            r"שער (?:ה)?(?:דולר|יורו|אירו|מטבע|חליפין)",
-        ),
-    ),
-    _rule(
-        "coding_help",
-        (
-            r"cod(?:e|es|ing)|programming|programmers?|scripts?|functions?|refactor(?:s|ed|ing)?",
-            r"python|javascript|typescript|java|golang|kotlin|c\+\+|c#|php|sql|html|css|bash",
-            r"django|fastapi|reactjs|react (?:app|components?|hooks?)|node\.?js|numpy|pandas",
-            r"pytest|apis?|json|yaml|regex(?:es)?|algorithms?|unit tests?|compil(?:e|es|er|ing)",
-            r"git|github|pull requests?|syntax|async|decorators?|rust (?:code|crates?|compiler)",
-        ),
-        (
-            r"קוד(?:ים)?|לקודד|תכנות|לתכנת|מתכנת(?:ת|ים|ות)?|סקריפט(?:ים)?|פונקצי(?:ה|ות|ית)",
-            r"פייתון|פיתון|ג'אווה(?:סקריפט)?|טייפסקריפט|ריאקט",
-            r"אלגורית(?:ם|מים)|ביטוי(?:ים)? רגולרי(?:ים)?|רפקטורינג|לקמפל|קומפיילר|גיט|גיטהאב",
-            r"בדיקות יחידה|לולא(?:ה|ות|ת)|שאילת(?:ה|ות|ת)|מחרוז(?:ת|ות)|מתודה|מתודות",
-        ),
-    ),
-)
 
 
 def context_type_of(text: str) -> str:
-    """The first rule that finds one of its words; `general` when none does."""
-    return _context_type(text[:MAX_CONTEXT_CHARS])
-
-
-@lru_cache(maxsize=CACHE_CONTEXTS)
-def _context_type(text: str) -> str:
-    # Phones write ’ for the apostrophe of "doesn't".
-    plain = normalize(text).replace("’", "'")
-    for context_type, pattern in RULES:
-        if pattern.search(plain):
-            return context_type
-    return GENERAL
+    """The first kind of which the text says a phrase; `general` when there is none."""
+    said = phrases_in(normalize(beginning(text, MAX_CONTEXT_CHARS)))
+    return next((kind for kind in CONTEXT_TYPES if f"work.{kind}" in said), GENERAL)
 
 
 # A message of the past only adds to the question: its beginning is enough (characters).
 RECENT_CHARS = 400
-# Questions whose fingerprint is kept: every turn meets those of the turns before it again. At
-# most 4,000 characters each are read.
-CACHE_QUESTIONS = 2_048
 # Newest messages looked at, and concepts taken from them.
 RECENT_MESSAGES = 6
 RECENT_CONCEPTS = 6
@@ -280,7 +123,7 @@ class Question:
 def read_question(
     request: records.InsightsRequest, expansions: Expansions | None = None
 ) -> Question:
-    text = request.query[:MAX_READ_CHARS]
+    text = beginning(request.query, MAX_READ_CHARS)
     return Question(
         text=request.query,
         language=detect_language(text),
@@ -293,10 +136,10 @@ def read_question(
 
 def fingerprint(text: str, expansions: Expansions | None = None) -> Fingerprint:
     """Of the beginning of a text; cheap for one that was read before."""
-    return _fingerprint(text[:MAX_READ_CHARS], expansions)
+    return _fingerprint(beginning(text, MAX_READ_CHARS), expansions)
 
 
-@lru_cache(maxsize=CACHE_QUESTIONS)
+@reading
 def _fingerprint(text: str, expansions: Expansions | None) -> Fingerprint:
     found = tokens(normalize(text))
     words = frozenset(lemma(token.text) for token in found if token.text not in STOP_WORDS)
@@ -317,7 +160,7 @@ def _recent_concepts(messages: Sequence[str], expansions: Expansions | None) -> 
     for message in reversed(messages[-RECENT_MESSAGES:]):
         if len(found) >= RECENT_CONCEPTS:
             break
-        for concept in extract_concepts(message[:RECENT_CHARS], expansions=expansions):
+        for concept in extract_concepts(beginning(message, RECENT_CHARS), expansions=expansions):
             found.setdefault(concept.key, concept)
     return tuple(found.values())[:RECENT_CONCEPTS]
 

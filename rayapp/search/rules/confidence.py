@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pydantic import Field
@@ -15,7 +14,8 @@ from rayapp.search.rules.ranking import Ranked
 from rayapp.search.rules.recipes import ConfidenceModel, Recipe, parsed
 from rayapp.text.names import names_in
 from rayapp.text.normalize import normalize
-from rayapp.text.tokens import Token, token_terms, tokens
+from rayapp.text.tokens import Token, TokenKind, token_terms, tokens
+from rayapp.text.utterance import beginning, reading, word_reading
 
 # What makes a relevance a probability: the confidence of each recipe for one embedder.
 
@@ -93,9 +93,6 @@ def _advice(recipes: Sequence[str] = ()) -> str:
 SAME_WORD = 0.5
 # Characters of the shortest sentence that stands alone: below it a full stop is an abbreviation.
 SENTENCE_CHARS = 10
-CACHED_QUESTIONS = 100
-# Words that are kept as they were read: those of some hundred users.
-CACHED_WORDS = 1 << 15
 # What is read of a text and of a question: features are read on the event loop (0.8 ms for 700
 # characters), and beyond that a text is a document and a question one, too.
 TEXT_CHARS, QUESTION_CHARS, QUESTION_WORDS = 4_000, 1_000, 40
@@ -155,7 +152,7 @@ class ContentWord(NamedTuple):
 
 def features_of(question: str, text: str, cosine: float | None) -> Features:
     """`cosine` None = the question has no vector."""
-    question = question[:QUESTION_CHARS]
+    question = beginning(question, QUESTION_CHARS)
     asked = _asked(question)
     sentences = _sentences(text[:TEXT_CHARS])
     words = [content_words(sentence) for sentence in sentences]
@@ -174,26 +171,26 @@ def features_of(question: str, text: str, cosine: float | None) -> Features:
     )
 
 
-@lru_cache(maxsize=CACHED_QUESTIONS)
+@reading
 def _asked(question: str) -> tuple[ContentWord, ...]:
     return tuple(dict.fromkeys(content_words(question)))[:QUESTION_WORDS]
 
 
 def content_words(text: str) -> list[ContentWord]:
     """Content words; stop words say nothing about whether a text answers."""
-    words = map(_word, tokens(normalize(text)))
+    words = (_word(*token) for token in tokens(normalize(text)))
     return [word for word in words if word is not None]
 
 
-@lru_cache(maxsize=CACHED_WORDS)
-def _word(token: Token) -> ContentWord | None:
+@word_reading
+def _word(text: str, kind: TokenKind, parts: tuple[str, ...]) -> ContentWord | None:
     """None: a stop word."""
-    terms = token_terms(token)
+    terms = token_terms(Token(text, kind, parts))
     if terms[0].stop:
         return None
     readings = frozenset(term.slot for term in terms if term.kind != "c4")
     grams = frozenset(term.slot for term in terms if term.kind == "c4")
-    return ContentWord(token.text, readings, grams)
+    return ContentWord(text, readings, grams)
 
 
 def _sentences(text: str) -> list[str]:

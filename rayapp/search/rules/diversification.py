@@ -4,7 +4,7 @@ of several lists the best of each."""
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import zip_longest
 from typing import Any
 
@@ -14,13 +14,11 @@ from rayapp.memory.tiers import DATAGOV_TIERS, Tier
 from rayapp.search.requests import ConfidenceLabel, Hit, SearchAnswer
 from rayapp.search.rules.confidence import LEVELS
 from rayapp.search.rules.knowledge import KNOWN
+from rayapp.text.utterance import reading
 
 # Near-duplicates are shown once: the better-scored one carries the ids of the others.
 
 MayCollapse = Callable[[str, str], bool]
-# Texts whose sketches are kept, those of some dozen searches, each with its text: 3.6 KB of a
-# passage, 30 MB of passages alone. The words are ten times as large; longer texts are read anew.
-CACHE_TEXTS, CACHE_CHARS = 1 << 13, 2_000
 # Of the sketch of a text's words: a passage has about 250.
 WORD_BITS = 1_024
 # A pair that just reaches the threshold is not left out by an error in the last digit.
@@ -59,7 +57,7 @@ class _Face:
 
 
 def _words_of(text: str) -> _Words:
-    count, bits = (_kept_sketch if len(text) <= CACHE_CHARS else _sketch)(text)
+    count, bits = _sketch(text)
     return _Words(text, count, bits)
 
 
@@ -67,14 +65,12 @@ def _tokens(text: str) -> frozenset[str]:
     return frozenset(text.casefold().split())
 
 
+@reading
 def _sketch(text: str) -> tuple[int, int]:
     tokens, bits = _tokens(text), 0
     for token in tokens:
         bits |= 1 << (hash(token) % WORD_BITS)
     return len(tokens), bits
-
-
-_kept_sketch = lru_cache(maxsize=CACHE_TEXTS)(_sketch)
 
 
 # Faces that an item is compared with, word by word: what says nearly the same ranks nearly alike.

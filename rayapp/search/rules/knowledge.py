@@ -33,6 +33,7 @@ from rayapp.text import language as languages
 from rayapp.text.hebrew import STOP_WORDS
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import Token, token_terms, tokens
+from rayapp.text.utterance import beginning
 
 SIGNALS = (
     *("nearest", "covered", "unknown", "size", "words", "known_words", "known_names"),
@@ -84,7 +85,7 @@ class Forms(SettingsSection):
     def read(self, question: str) -> Form:
         """What kind of message it is."""
         talk, orders, of_self = self._words
-        head = normalize(question[:READ_CHARS])
+        head = normalize(beginning(question, READ_CHARS))
         said = list(tokens(head))
         texts = [token.text for token in said]
         first, plain = texts[:FORM_WORDS], f" {' '.join(texts)} "

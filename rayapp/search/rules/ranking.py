@@ -5,7 +5,6 @@ share it.
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from rayapp.text.normalize import normalize
 from rayapp.text.passage import Passage
 from rayapp.text.passages import is_whole, passage_at
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import reading
 
 # How much outcome evidence counts: the maturity table, inside a relevance band (decision 0016).
 
@@ -294,7 +294,7 @@ def _carries(item: MemoryItem, node: ContentNode) -> bool:
     return bool(wanted) and wanted <= _words_of(item.text)
 
 
-@lru_cache(maxsize=1)  # an item is asked about one node after the other
+@reading  # an item is asked about one node after the other
 def _words_of(text: str) -> Set[str]:
     """As far as the graph read it."""
     return {token.text for token in tokens(normalize(text[:MAX_READ_CHARS]))}

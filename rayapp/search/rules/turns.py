@@ -7,7 +7,6 @@ the question names one of the speakers, what that speaker says is nearer. Pure.
 
 import re
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from rayapp.text.language import crosses
 from rayapp.text.normalize import normalize
 from rayapp.text.passages import is_whole
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import word_reading
 
 # Where exchanges are kept; a fact, a page or a dataset next to another one has no turn.
 TURN_TIERS = frozenset({Tier.WORKING, Tier.HISTORY})
@@ -38,8 +38,6 @@ MAX_LABEL_CHARS = 40
 MIN_NAME_LETTERS = 2
 
 _LABEL = re.compile(rf"\s*([^\W\d_][^:\n?!]{{0,{MAX_LABEL_CHARS - 1}}}):(?=\s)")
-# Cached beginnings of texts: the candidates of some hundred searches.
-CACHE_TEXTS = 1 << 14
 
 
 def with_turns(
@@ -67,7 +65,7 @@ def speaker_of(text: str) -> str | None:
     return _label(start) if ":" in start else None
 
 
-@lru_cache(maxsize=CACHE_TEXTS)
+@word_reading
 def _label(start: str) -> str | None:
     match = _LABEL.match(start)
     return None if match is None else normalize(match[1]).casefold()

@@ -5,7 +5,6 @@ A text is read sentence by sentence; what counts is its most telling one.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 from itertools import islice
 
 from rayapp.core.settings.access import SettingsSection
@@ -13,6 +12,7 @@ from rayapp.text.hebrew import STOP_WORDS, is_hebrew, without_prefixes
 from rayapp.text.lemmas import lemmas
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import word_reading
 from rayapp.understanding.records import Override, Signal
 
 # Shortest word, letters, that is looked for behind Hebrew prefixes.
@@ -235,14 +235,14 @@ def _meets(one: frozenset[str], other: frozenset[str]) -> bool:
     return not one.isdisjoint(other)
 
 
-@lru_cache(maxsize=1 << 14)
+@word_reading
 def _forms(word: str) -> frozenset[str]:
     """A word of a text: itself, behind its prefixes, and its dictionary forms."""
     rests = without_prefixes(word, LETTERS) if is_hebrew(word) else []
     return frozenset((word, *rests)) | _meant(word)
 
 
-@lru_cache(maxsize=1 << 13)
+@word_reading
 def _entry_forms(word: str) -> frozenset[str]:
     """A word of a table: itself and its dictionary form."""
     return frozenset((word,)) | _meant(word)

@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from rayapp.assistant.context.rules.line_notes import authority_of, note_of
 from rayapp.assistant.records import ContextBlock, ContextLine, Section
@@ -13,6 +12,7 @@ from rayapp.graphs.rules.directives import CharTable
 from rayapp.inference.rules import total_tokens
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.tiers import tier_name
+from rayapp.text.utterance import reading
 
 # Makes text that others wrote safe to stand inside a prompt: one line that forges nothing.
 #
@@ -29,9 +29,6 @@ NOTHING = "…"
 UNKNOWN_ID = "_"
 # Rounds of the rules before all marks are taken at once. Texts that people write need two.
 MOST_ROUNDS = 8
-# Texts that one process remembers as lines, and how long they may be: the memories of a user come
-# again with each question, and reading one takes 0.1 ms.
-CACHE_LINES, CACHED_CHARS = 1 << 12, 1_000
 
 # Words with one blank between them, of signs that no mark is made of: nothing is changed in it.
 _WORD = "[!-)+-;?-Z\\\\^-~\u05d0-\u05ea\u05f3\u05f4×]++"
@@ -123,9 +120,10 @@ def escape_text(text: str) -> str:
     """The text as one line, whole and readable, that cannot be taken for a part of the block."""
     if _ORDINARY.fullmatch(text):
         return text
-    return _remembered(text) if len(text) <= CACHED_CHARS else _escaped(text)
+    return _escaped(text)
 
 
+@reading
 def _escaped(text: str) -> str:
     line = _visible(_BREAKS.sub(f" {LINE_BREAK} ", text)).strip(f" {LINE_BREAK}")
     for _ in range(MOST_ROUNDS):
@@ -134,9 +132,6 @@ def _escaped(text: str) -> str:
             return line or NOTHING
         line = settled
     return line.translate(_ALL_MARKS)
-
-
-_remembered = lru_cache(maxsize=CACHE_LINES)(_escaped)
 
 
 def escape_id(memory_id: str) -> str:

@@ -24,6 +24,7 @@ from rayapp.text.paraphrase import content_words
 from rayapp.text.signature import Signature, difference, opposite, signature
 from rayapp.text.slots import replaces
 from rayapp.text.tokens import tokens
+from rayapp.text.word_lists import words_of
 
 # One line per thing that a model is asked about an exchange.
 Task = Literal["outcome", "title", "profile", "fact", "summary"]
@@ -79,27 +80,13 @@ class Learned:
 
 
 # A line of these alone only makes conversation.
-_TALK = """
-    hello hi hey bye goodbye thank thanks thankful grateful welcome please sorry great good nice
-    fine okay ok perfect awesome cool sure morning evening night day greet greets greeted greeting
-    say says said user assistant happy glad satisfied appreciate appreciates appreciated help
-    helped helping answer response reply conversation chat session well today polite
-    שלום היי הי ביי להתראות תודה תודות בבקשה סליחה מצוין מעולה נהדר יופי טוב טובה טובים בסדר סבבה
-    אחלה בוקר ערב לילה יום אמר אמרה אומר אומרת משתמש משתמשת המשתמש המשתמשת עוזר העוזר ברך בירך
-    בירכה מברך שמח שמחה מרוצה הודה הודתה מודה עזרה עזר תשובה התשובה שיחה השיחה היום מנומס
-"""
 # A line adds these to say whose fact it is: they need not stand in the exchange.
-_SUBJECTS = """
-    user user's users person speaker he she they his her their i my me name named called
-    prefer prefers preference favorite favourite live lives work works
-    משתמש המשתמש משתמשת המשתמשת לקוח הלקוח הוא היא שלו שלה שמו שמה שם מעדיף מעדיפה גר גרה עובד עובדת
-"""
 
 
 @cache
-def _with_lemmas(words: str) -> frozenset[str]:
+def _with_lemmas(name: str) -> frozenset[str]:
     """Made when a line is read: the dictionary takes 37 MB, and many who import this read none."""
-    listed = frozenset(words.split())
+    listed = frozenset(words_of(name))
     return listed | {lemma for word in listed for lemma in content_words(word)}
 
 
@@ -266,7 +253,7 @@ def refusal(line: str, said: str, echoes: Callable[[str], bool]) -> str | None:
     return (
         _by_form(line)
         or hostile(line)
-        or ("small_talk" if _with_lemmas(_TALK).issuperset(content_words(line)) else None)
+        or ("small_talk" if _with_lemmas("talk").issuperset(content_words(line)) else None)
         or ("echo" if echoes(line) else None)
         or unsaid(line, said)
     )
@@ -310,7 +297,7 @@ def _turned_round(line: str, clauses: Sequence[str]) -> bool:
 
 def _nearest(line: str, said: str) -> list[str]:
     """The clauses that share most of the telling words of `line`; none when none shares any."""
-    words = set(content_words(line)) - _with_lemmas(_SUBJECTS)
+    words = set(content_words(line)) - _with_lemmas("subjects")
     clauses = [clause for clause in _CLAUSES.split(said) if clause.strip()]
     shared = [len(words & _held(clause)) for clause in clauses]
     best = max(shared, default=0)
@@ -326,7 +313,7 @@ def _opposes(line: str, mine: Signature, clause: str) -> bool:
 
 def grounding(line: str, said: str) -> float:
     """Share of the telling words of `line` that `said` holds, 0..1."""
-    words = set(content_words(line)) - _with_lemmas(_SUBJECTS)
+    words = set(content_words(line)) - _with_lemmas("subjects")
     if not words:
         return 0.0
     held = _held(said)
@@ -394,7 +381,7 @@ def replaced_by(one: Learned, items: Iterable[MemoryItem], at: datetime) -> str 
 
 def adds(line: str, part: str) -> bool:
     """`line`, which is about the same as `part`, also says something else."""
-    return bool(set(content_words(line)) - _with_lemmas(_SUBJECTS) - _held(part))
+    return bool(set(content_words(line)) - _with_lemmas("subjects") - _held(part))
 
 
 def _plain(text: str) -> str:

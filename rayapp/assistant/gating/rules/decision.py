@@ -14,6 +14,7 @@ from rayapp.text.hebrew import STOP_WORDS
 from rayapp.text.language import detect_language
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import beginning
 
 # Client contract, "Prefetch": documents at hand leave less room for memories, but three at least;
 # a long question needs more of them.
@@ -60,7 +61,7 @@ def _limit(plain: str, *, has_documents: bool) -> int:
 
 
 def _complexity(plain: str) -> records.Complexity:
-    head = plain[:MAX_CONTEXT_CHARS]
+    head = beginning(plain, MAX_CONTEXT_CHARS)
     words = sum(token.text not in STOP_WORDS for token in tokens(head))
     parts = len(_JOINS.findall(head))
     if words < SIMPLE_WORDS:

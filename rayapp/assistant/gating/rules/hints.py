@@ -2,14 +2,16 @@
 
 import re
 
-from rayapp.assistant.gating.rules.intents import intents_pattern, is_about_world, shows_image
+from rayapp.assistant.gating.rules.intents import is_about_world, shows_image
 from rayapp.assistant.records import HintName
 from rayapp.graphs.rules.directives import Side
 from rayapp.graphs.rules.question import MAX_CONTEXT_CHARS
 from rayapp.memory.rules.instructions import own_words
 from rayapp.text.hebrew import STOP_WORDS
 from rayapp.text.normalize import normalize, without_marks
+from rayapp.text.phrases import phrases_in
 from rayapp.text.tokens import tokens
+from rayapp.text.utterance import beginning
 
 # Questions of one message that are searched for one by one, and words that make one: "And why?"
 # says nothing without the question before it.
@@ -18,24 +20,6 @@ PART_WORDS = 2
 # Characters of a message that is split: a longer one brings material whose marks are its own.
 LONGEST_SPLIT = 1_000
 
-_BOOKS_EN = (
-    r"(?:books?|novels?|chapters?|documents?|pdf|articles?|papers?|reports?|manuals?|files?)"
-)
-_BOOKS_HE = r"(?:ספר|ספרים|רומן|פרק|מסמך|מסמכים|מאמר|דוח|מדריך|קובץ)"
-_QUOTE = intents_pattern(
-    r"(?:quote|quotes|quoting|quotation|quotations|cite|passages?|excerpts?) (?:\w+ ){0,8}?from "
-    r"(?:the|a|an|my|our|this|that|his|her|their|\w+['’]s) (?:(?!to\b|about\b)\w+ ){0,4}?"
-    rf"{_BOOKS_EN}|(?:quote|quotes|quotations?) (?:\w+ ){{0,6}}?(?:in|out of) (?:the|my|this) "
-    rf"(?:\w+ ){{0,2}}?{_BOOKS_EN}",
-    r"(?:צטט|צטטי|צטטו|תצטט|תצטטי|לצטט|ציטוט|ציטוטים|ציטטה|קטע|קטעים|מובאה) (?:\w+ ){0,8}?"
-    rf"(?:מתוך ה?|מן ה?|מה|מ){_BOOKS_HE}(?: \w+)?",
-)
-# A number that a tradesman gives is a quote, too.
-_PRICE_QUOTE = intents_pattern(
-    r"(?:price|insurance|repair|moving|get|got|need|a cheaper) quotes?|quotes? for the",
-    r"הצעת (?:ה)?מחיר|הצעות מחיר",
-)
-
 _NUMBERED = re.compile(r"(?:^|(?<=\s))(\d{1,2})[.)]\s+(?=\S)")
 _SEMICOLON = re.compile(r";(?=\s|$)")
 _QUESTIONS = re.compile(r"[^?;\n]+\?(?=\s|$)")
@@ -43,9 +27,9 @@ _QUESTIONS = re.compile(r"[^?;\n]+\?(?=\s|$)")
 
 def hints_of(message: str) -> tuple[HintName, ...]:
     """Where the answer lies by the words of the message: on the web, in documents."""
-    plain = normalize(message[:MAX_CONTEXT_CHARS])
+    plain = normalize(beginning(message, MAX_CONTEXT_CHARS))
     found: list[HintName] = []
-    if _QUOTE.search(_PRICE_QUOTE.sub(" ", plain)):
+    if "hints.quote" in phrases_in(plain):
         found.append("documents")
     if is_about_world(plain) and not shows_image(message):
         found.append("web")
@@ -60,7 +44,7 @@ def parts_of(message: str) -> tuple[str, ...]:
     # Marks of direction stand before a number and behind a question mark in Hebrew texts.
     said = without_marks(own_words(message))
     for found in (_numbered(said), _between_semicolons(said), _asking(said)):
-        parts = [one for one in found if _says_enough(one)]
+        parts = [one for one in found if len(found) > 1 and _says_enough(one)]
         if len(parts) > 1:
             return tuple(dict.fromkeys(parts))[:MOST_PARTS]
     return ()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rayapp.graphs.rules.question import CONTEXT_TYPES, RULES, context_type_of
+from rayapp.graphs.rules.question import CONTEXT_TYPES, context_type_of
+from rayapp.text.phrases import tables_of
 
 CASES: dict[str, tuple[str, ...]] = {
     "docker": (
@@ -172,8 +173,8 @@ def test_the_more_specific_rule_wins(text: str, expected: str) -> None:
     assert context_type_of(text) == expected
 
 
-def test_every_type_but_general_has_one_rule() -> None:
-    assert sorted(rule.context_type for rule in RULES) == sorted(set(CONTEXT_TYPES) - {"general"})
+def test_every_type_but_general_has_one_table() -> None:
+    assert sorted(tables_of("work")) == sorted(set(CONTEXT_TYPES) - {"general"})
 
 
 @pytest.mark.parametrize(

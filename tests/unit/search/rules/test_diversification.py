@@ -21,6 +21,7 @@ from rayapp.search.rules.diversification import (
     is_mixed,
     with_quotas,
 )
+from rayapp.text import utterance
 from rayapp.text.normalize import content_hash
 from tests.support.builders import an_item
 
@@ -185,7 +186,7 @@ def test_a_dataset_is_shown_before_its_resources(items: list[MemoryItem], guesse
 WORDS = st.lists(st.sampled_from([f"w{number}" for number in range(12)]), max_size=12)
 
 
-@pytest.mark.parametrize("repeats", [1, diversification.CACHE_CHARS])
+@pytest.mark.parametrize("repeats", [1, utterance.KEPT_CHARS])
 @given(st.lists(WORDS, max_size=8), st.sampled_from((0.5, 0.8, 0.9, 1.0)))
 def test_texts_stand_for_each_other_from_the_similarity_on(
     repeats: int, texts: list[list[str]], similarity: float
