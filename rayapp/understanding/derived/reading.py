@@ -161,6 +161,8 @@ class DerivedService:
         stored = await self.memories.store(
             scope,
             NewMemory(
+                # The same narrative again is the same memory.
+                memory_id=derived_id(scope.user_id, "narrative", new.narrative),
                 text=new.narrative,
                 tier=Tier.HISTORY,
                 created_at=new.occurred_at,
