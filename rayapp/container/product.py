@@ -478,7 +478,7 @@ class ProductContainer:
 
     @cached_property
     def review(self) -> ReviewService:
-        return review_service(self.stores, self.runtime)
+        return review_service(self.stores, self.merges, self.runtime)
 
     @cached_property
     def hints(self) -> HintsService:

@@ -11,6 +11,7 @@ from rayapp.inference.ports import Embedder, Encoder
 from rayapp.memory.service import MemoriesService
 from rayapp.search.rules.recipes import Texts
 from rayapp.storage.files import load_derived_words, load_ontology, load_tables
+from rayapp.understanding import merge_review
 from rayapp.understanding.bulk import UnderstandWork
 from rayapp.understanding.deciding import Deciding, SentenceKinds
 from rayapp.understanding.derived.hints import HintsService
@@ -100,12 +101,11 @@ def derived_service(
     )
 
 
-def review_service(stores: Stores, runtime: Runtime) -> ReviewService:
+def review_service(stores: Stores, merges: MergeService, runtime: Runtime) -> ReviewService:
     """What waits for a person, by kind."""
     kinds = (DerivedKind.THOUGHT, DerivedKind.EPISODE)
-    return ReviewService(
-        {kind.value: DerivedReview(kind, stores.derived, runtime.clock) for kind in kinds}
-    )
+    derived = {kind.value: DerivedReview(kind, stores.derived, runtime.clock) for kind in kinds}
+    return ReviewService({**derived, merge_review.KIND: merge_review.MergeReview(merges)})
 
 
 def hints_service(stores: Stores, runtime: Runtime) -> HintsService:

@@ -138,7 +138,7 @@ class SplitBody(bases.Strict, bases.Keyed):
         return NewSplit(node_id=self.node_id, memory_ids=memory_ids, dry_run=self.dry_run)
 
 
-class DecisionBody(bases.Strict):
+class MergeDecisionBody(bases.Strict):
     """What is decided of a merge."""
 
     decision: MergeDecision = Field(

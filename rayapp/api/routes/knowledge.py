@@ -58,7 +58,7 @@ async def merge(call: CurrentCall, body: wire.MergeBody) -> wire.MergedAnswer:
     f"{KNOWLEDGE}/merges/{{merge_id}}", summary="Decide on a merge", **writes(NotFound, Conflict)
 )
 async def decide_merge(
-    call: CurrentCall, merge_id: MergePart, body: wire.DecisionBody
+    call: CurrentCall, merge_id: MergePart, body: wire.MergeDecisionBody
 ) -> wire.MergedAnswer:
     """Accept or decline a proposal; undo a merge, a split or a refusal."""
     done = await call.services.merges.decide(call.writes, merge_id, body.decision)

@@ -68,7 +68,7 @@ async def test_a_thought_waits_is_accepted_and_hinted_at(
 ) -> None:
     memories = await world.anxious(api)
     waits = await read(api, REVIEW)
-    assert waits["waiting"] == {"thought": 1, "episode": 0}
+    assert waits["waiting"] == {"thought": 1, "episode": 0, "merge": 0}
     (item,) = waits["items"]
     assert (item["state"], item["support"], item["source_ids"]) == ("pending", 3, memories)
     asked = {"query": "How do I get through the exam?"}
@@ -89,6 +89,31 @@ async def test_a_thought_waits_is_accepted_and_hinted_at(
     assert undone.json()["item"]["state"] == "pending"
     again = await api.post(path, json={"decision": "undo"})
     assert (again.status_code, again.json()["code"]) == (409, "nothing_to_undo")
+
+
+async def test_a_merge_waits_is_declined_and_taken_back(
+    world: Derived, api: httpx.AsyncClient
+) -> None:
+    for text in ("Sarah Cohen works at Intel.", "Sarah lives in Haifa."):
+        bank = {"tier": "memory_bank", "tags": ["context"], "importance": 0.8, "confidence": 0.9}
+        stored = await api.post("/api/memory/store", json={"text": text, **bank})
+        assert stored.is_success, stored.text
+        await world.work()
+    waits = await read(api, REVIEW, kind="merge")
+    assert waits["waiting"]["merge"] == 1
+    (item,) = waits["items"]
+    assert set(item["title"].split(" = ")) == {"Sarah Cohen", "Sarah"}
+    path = f"{REVIEW}/merge/{item['id']}"
+    edited = await api.post(path, json={"decision": "edit", "title": "x"})
+    assert edited.status_code == 422
+    states = [
+        (await api.post(path, json={"decision": decision})).json()["item"]["state"]
+        for decision in ("decline", "undo", "accept")
+    ]
+    assert states == ["declined", "pending", "accepted"]
+    assert (await read(api, REVIEW, kind="merge"))["items"] == []
+    (shown,) = (await read(api, REVIEW, kind="merge", state="accepted"))["items"]
+    assert shown["can_undo"]
 
 
 async def test_nobody_else_sees_it(world: Derived, api: httpx.AsyncClient) -> None:

@@ -8,7 +8,7 @@ and the cyan bike of another are two.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rayapp.memory.item import derived_id
+from rayapp.memory.item import derived_id, other_person
 from rayapp.text.concepts import extract_concepts
 from rayapp.understanding.derived.records import MOST_QUOTE, Evidence, Pattern, SubjectType
 from rayapp.understanding.ports import SourceText
@@ -79,7 +79,7 @@ class PatternReader:
     def _patterns(
         self, source: SourceText, graph: Graph
     ) -> Iterator[tuple[Pattern, Statement | None]]:
-        me = me_key(source.perspective_owner_id)
+        me = me_key(other_person(source.perspective_owner_id, source.user_id))
         for one in graph.statements:
             if one.relation in SAID:
                 yield from self._said(one, graph, me)
