@@ -192,14 +192,14 @@ def test_a_server_that_dies_and_comes_back(visit: Visit) -> None:
 
 
 MANY = 100_000
-# The answers of the list, made in the page itself: a row of the service, as often as asked for.
+# The answers of the list, made in the page itself: a row of the service, again and again.
 A_LONG_LIST = """([row, many]) => {
   const real = window.fetch;
   window.fetch = async (asked, ...rest) => {
     const url = new URL(asked.url ?? asked, location.href);
     if (url.pathname !== '/api/memory/items') return real(asked, ...rest);
     const from = Number(url.searchParams.get('cursor') ?? 0);
-    const until = Math.min(many, from + Number(url.searchParams.get('limit')));
+    const until = Math.min(many, from + 5000);
     const items = [];
     for (let n = from; n < until; n++)
       items.push({...row, memory_id: `m-${n}`, text: `${n}. ${row.text}`});
@@ -215,23 +215,35 @@ TO_THE_END = """async () => {
     scrollTo(0, document.documentElement.scrollHeight);
     await new Promise((done) => setTimeout(done));
   }
+  scrollTo(0, document.documentElement.scrollHeight);
   return !loading();
 }"""
-# Like a thumb that flings: the longest task on the way up, milliseconds.
+# Like a thumb that flings.
 FLING = """async (from) => {
-  let longest = 0;
-  const watcher = new PerformanceObserver((list) => {
-    for (const task of list.getEntries()) longest = Math.max(longest, task.duration);
-  });
-  watcher.observe({type: 'longtask'});
   let top = document.documentElement.scrollHeight * from;
-  for (let step = 0; step < 60; step++) {
+  for (let step = 0; step < 40; step++) {
     scrollTo(0, (top -= 1500));
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   }
-  watcher.disconnect();
-  return longest;
 }"""
+
+
+def longest_task_ms(page: Page, script: str, argument: float) -> float:
+    """Of the page's main thread while a script runs, in time of its own: what else the machine
+    does is not counted."""
+    browser = page.context.browser
+    assert browser is not None
+    browser.start_tracing(page=page, categories=["toplevel"])
+    page.evaluate(script, argument)
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    main = {
+        (one["pid"], one["tid"])
+        for one in events
+        if one["name"] == "thread_name" and one["args"]["name"] == "CrRendererMain"
+    }
+    tasks = [one.get("tdur", 0) / 1000 for one in events if (one["pid"], one["tid"]) in main]
+    assert len(tasks) > 40, "nothing was measured"
+    return max(tasks)
 
 
 def test_a_hundred_thousand_rows_scroll(served: Served, visit: Visit) -> None:
@@ -244,11 +256,10 @@ def test_a_hundred_thousand_rows_scroll(served: Served, visit: Visit) -> None:
     page.goto(f"{served.url}/console/memories")
     page.get_by_text("Memories: 100,000").wait_for()
     assert page.evaluate(TO_THE_END), "not all of them were loaded"
-    page.get_by_text(f"{MANY - 1}. Something").wait_for()
+    page.get_by_role("link", name=f"{MANY - 1}. Something").wait_for()
     assert page.locator(".list li").count() < 2_000, "rows far away are kept"
-    # The machine may do something else for a moment: the best of three.
-    longest = [page.evaluate(FLING, share) for share in (0.9, 0.6, 0.3)]
-    assert min(longest) < 100, longest
+    for share in (0.9, 0.3):
+        assert longest_task_ms(page, FLING, share) < 100, share
     assert page.locator(".list li").count() < 2_000
 
 
@@ -341,7 +352,7 @@ def test_a_webhook_is_added_paused_and_deleted(served: Served, visit: Visit) -> 
     page.get_by_text("No program is told anything.").wait_for()
     page.get_by_role("button", name="Add a webhook").click()
     page.get_by_label("Address").fill("https://garden.example/events")
-    page.get_by_role("button", name="stored").click()
+    page.get_by_role("button", name="stored", exact=True).click()
     page.get_by_role("button", name="Save").click()
     assert page.locator("code.secret").inner_text().startswith("whsec_")
     row = page.locator(".list > li", has_text="garden.example")
