@@ -14,6 +14,7 @@ import { Memories } from "./pages/memories";
 import { MemoryPage } from "./pages/memory";
 import { Operate } from "./pages/operate";
 import { People, PersonPage } from "./pages/people";
+import { Review } from "./pages/review";
 import { Yours } from "./pages/yours";
 import { place, to } from "./router";
 import { look, mayWrite, signIn, signOut, who } from "./session";
@@ -27,6 +28,7 @@ const PAGES = [
   ["live", "live"],
   ["documents", "documents"],
   ["conversations", "conversations"],
+  ["review", "review"],
   ["people", "people"],
   ["learning", "learning"],
   ["yours", "yours"],
@@ -94,6 +96,8 @@ function Page({ name, id }: { name: string; id: string | undefined }): JSX.Eleme
       return id ? <DocumentPage id={id} key={id} /> : <Documents />;
     case "conversations":
       return id ? <ConversationPage id={id} key={id} /> : <Conversations />;
+    case "review":
+      return <Review />;
     case "people":
       return id ? <PersonPage id={id} key={id} /> : <People />;
     case "learning":

@@ -16,6 +16,7 @@ const TABLE = {
   documents: ["Documents", "מסמכים"],
   conversations: ["Conversations", "שיחות"],
   learning: ["Learning", "למידה"],
+  review: ["Review", "סקירה"],
   people: ["People and things", "אנשים ודברים"],
   yours: ["Your data", "הנתונים שלך"],
   operate: ["Operate", "תפעול"],
@@ -335,6 +336,31 @@ const TABLE = {
   forgotten: ["Forgotten: {0} rows", "נשכחו: {0} רשומות"],
   brokeOff: ["broke off", "נקטע"],
   untitled: ["Untitled", "ללא כותרת"],
+  // review
+  reviewLead: [
+    "What was not said outright: it is told to no model until you accept it.",
+    "מה שלא נאמר במפורש: לא ייאמר לאף מודל עד שיאושר כאן.",
+  ],
+  reviewKeys: [
+    "Keys: J next, K before, A accept, E edit, D decline, U undo",
+    "מקשים: J הבא, K הקודם, A אישור, E תיקון, D דחייה, U ביטול הפעולה",
+  ],
+  nothingWaits: [
+    "Nothing waits for you. What is noticed in several memories appears here.",
+    "דבר אינו ממתין. מה שיבלוט מכמה זיכרונות יופיע כאן.",
+  ],
+  nothingDecided: [
+    "There is nothing of this state. Choose another one.",
+    "אין דבר במצב הזה. אפשר לבחור מצב אחר.",
+  ],
+  accept: ["Accept", "אישור"],
+  decline: ["Decline", "דחייה"],
+  saveAccept: ["Save and accept", "שמירה ואישור"],
+  sureOf: ["sure by {0}", "ודאות {0}"],
+  seenIn: ["in {0} memories, on {1} days", "ב־{0} זיכרונות, ב־{1} ימים"],
+  did_accept: ["Accepted.", "אושר."],
+  did_decline: ["Declined. It does not come back.", "נדחה. זה לא יחזור."],
+  did_undo: ["Taken back.", "הוחזר."],
   // people
   peopleLead: [
     "Whom and what memories name, what is said of them, and which memory says it.",
@@ -656,6 +682,17 @@ const VALUES: Record<string, readonly [string, string]> = {
   outcome_detected: ["outcome seen", "זוהתה תוצאה"],
   job: ["job", "משימה"],
   reset: ["reset", "איפוס"],
+  // review
+  accepted: ["accepted", "אושר"],
+  declined: ["declined", "נדחה"],
+  thought: ["thought", "מחשבה"],
+  episode: ["episode", "אירוע"],
+  explicit: ["said outright", "נאמר במפורש"],
+  strengthening: ["growing", "מתחזק"],
+  steady: ["steady", "יציב"],
+  weakening: ["fading", "נחלש"],
+  stale: ["long ago", "מזמן"],
+  new: ["new", "חדש"],
   // what is known
   known: ["known", "ידוע"],
   in_doubt: ["in doubt", "בספק"],

@@ -26,6 +26,7 @@ PAGES = {
     "live": ("Live", "עכשיו"),
     "documents": ("Documents", "מסמכים"),
     "conversations": ("Conversations", "שיחות"),
+    "review": ("Review", "סקירה"),
     "people": ("People and things", "אנשים ודברים"),
     "learning?q=Where+does+Dana+park%3F": ("Learning", "למידה"),
     "operate/keys": ("Operate", "תפעול"),
