@@ -81,7 +81,7 @@ class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
         where = {"user_id": row.user_id, "memory_id": {"$eq": row.memory_id}}
         older = {**where, "version": {"$lte": row.version}}
         work = {"state": WorkState.DONE.value, "owner": None, "due_at": None, "error": None}
-        change = [
+        change: list[Document] = [
             {"$set": {name: {"$literal": value} for name, value in to_row(row).items()}},
             {
                 "$set": {
