@@ -177,10 +177,9 @@ async def fill(world: ArchiveWorld, word: str = "Haifa") -> None:
         assert (await http.post(f"{memory}/books", files=files)).is_success
         await world.work()
         now, user_id = world.container.runtime.clock.now(), world.writes.user_id
-        for memory_id, name in (("m-1", "Dana"), ("m-2", "Dorit")):
-            said = (memory_id, f"{name} lives in {word}.", now, None, None, None, ())
-            for one in world.container.understanders:
-                await one.understand(SourceText(user_id, *said))
+        text = f"Dana lives in {word}. Dorit lives in {word}."
+        for one in world.container.understanders:
+            await one.understand(SourceText(user_id, "m-1", text, now, None, None, None, ()))
         dana, dorit = (derived_id(user_id, "Person", name, "") for name in ("dana", "dorit"))
         new = NewMerge(kept_id=dana, gone_id=dorit)
         await world.container.merges.merge(world.writes, new)
