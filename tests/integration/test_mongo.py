@@ -118,7 +118,6 @@ PARTIAL = {
     "expiring": {"status": "active", "stats.uses": 0, "expires_at": {"$type": "date"}},
     "working_stored": {"tier": "working"},
     "merged": {"merged_into": {"$type": "string"}},
-    "user_parts": {"merged_into": {"$type": "string"}},
     "indexed": {"status": "active", "index.indexed_at": {"$type": "date"}},
     "patterns_newest": {"tier": "patterns", "status": "active"},
     "instructions_newest": {"instruction": {"$type": "string"}, "status": "active"},

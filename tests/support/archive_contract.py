@@ -736,7 +736,7 @@ class ArchiveContract:
         await fill(world)
         archive = world.stores.archive
         before = await archive.left_of(world.reads, Part.MEMORY, "m-1")
-        assert (before["kg_given"], before["kg_statements"], before["derived"]) == (1, 1, 1)
+        assert (before["kg_given"], before["kg_statements"], before["derived"]) == (1, 2, 1)
         async with world.http() as http:
             await ask(http, "DELETE", "/api/memory/items/m-1")
         await world.work()

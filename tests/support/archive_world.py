@@ -19,10 +19,12 @@ from rayapp.core.settings.model import Settings
 from rayapp.index.passages import PassageIndex
 from rayapp.index.ports import VectorIndex
 from rayapp.inference.ports import opened
+from rayapp.memory.item import derived_id
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.portability.ports import ExportRequest, RowsWanted
 from rayapp.portability.rules.collections import BY_NAME, ITEMS
 from rayapp.understanding.ports import SourceText
+from rayapp.understanding.statements.requests import NewMerge
 from tests.support.harness import AT_ONCE, ModelEmbedder
 from tests.support.jobs import FakeLauncher
 from tests.support.stores.index import InMemoryIndex
@@ -174,7 +176,11 @@ async def fill(world: ArchiveWorld, word: str = "Haifa") -> None:
         files = {"file": ("guide.md", f"# Guide to {word}\n\nThe port opens at eight.".encode())}
         assert (await http.post(f"{memory}/books", files=files)).is_success
         await world.work()
-        said = (f"Dana lives in {word}.", world.container.runtime.clock.now())
-        source = SourceText(world.writes.user_id, "m-1", *said, None, None, None, ("home",))
+        now, user_id = world.container.runtime.clock.now(), world.writes.user_id
+        text = f"Dana lives in {word}. Dorit lives in {word}."
+        source = SourceText(user_id, "m-1", text, now, None, None, None, ("home",))
         for one in world.container.understanders:
             await one.understand(source)
+        dana, dorit = (derived_id(user_id, "Person", name, "") for name in ("dana", "dorit"))
+        new = NewMerge(kept_id=dana, gone_id=dorit)
+        await world.container.merges.merge(world.writes, new)

@@ -133,11 +133,11 @@ async def example_world() -> Harness:
         await world.settle()
         await world.container.understanding.run_once()
     said_at = world.clock.now()
-    await add_derived(world)
     for memory_id, text in KNOWN.items():
         known = SourceText("admin", memory_id, text, said_at, None, None, None, ())
         for one in world.container.understanders:
             await one.understand(known)
+    await add_derived(world)
     kept, gone = (derived_id("admin", "Person", name, "") for name in ("ronit", "rona"))
     await world.services.merges.merge(WriteScope("admin"), NewMerge(kept_id=kept, gone_id=gone))
     await add_books(world)

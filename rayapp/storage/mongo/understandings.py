@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import DuplicateKeyError
@@ -82,7 +81,7 @@ class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
         where = {"user_id": row.user_id, "memory_id": {"$eq": row.memory_id}}
         older = {**where, "version": {"$lte": row.version}}
         work = {"state": WorkState.DONE.value, "owner": None, "due_at": None, "error": None}
-        change: list[dict[str, Any]] = [
+        change: list[Document] = [
             {"$set": {name: {"$literal": value} for name, value in to_row(row).items()}},
             {
                 "$set": {

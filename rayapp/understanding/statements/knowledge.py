@@ -39,7 +39,7 @@ from rayapp.understanding.statements.requests import (
     NodeEnd,
     Snapshot,
 )
-from rayapp.understanding.statements.rules.facts import ids_of
+from rayapp.understanding.statements.rules.facts import Stated, ids_of
 from rayapp.understanding.statements.rules.identity import keys_of, me_key, role_of, whole
 from rayapp.understanding.statements.rules.registry import ANY, EMOTION, PERSON, Ontology
 from rayapp.understanding.statements.rules.standing import (
@@ -358,14 +358,8 @@ class KnowledgeService:
                     f"{relation} cannot hold from {source.type} to {target.type}; "
                     f"use {ANY} or another relation."
                 )
-            fact, slot = ids_of(
-                scope.user_id,
-                self.ontology,
-                source.root_id,
-                relation,
-                object_id=target.root_id,
-                label=label,
-            )
+            stated = Stated(source.root_id, relation, target.root_id, label=label)
+            fact, slot = ids_of(scope.user_id, stated, self.ontology)
             statement = Statement(
                 statement_id=derived_id(scope.user_id, "by hand", fact),
                 fact_id=fact,

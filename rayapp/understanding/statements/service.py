@@ -12,7 +12,7 @@ from rayapp.understanding.ports import SourceText
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore
 from rayapp.understanding.statements.records import Entity, Given, Mention, Premise, Span, Statement
 from rayapp.understanding.statements.resolving import RESOLVED_TYPES, Resolver
-from rayapp.understanding.statements.rules.facts import ids_of, read_as
+from rayapp.understanding.statements.rules.facts import Stated, ids_of, read_as
 from rayapp.understanding.statements.rules.identity import (
     Wanted,
     chosen,
@@ -163,16 +163,10 @@ class StatementsService:
             return None if at is None else nodes[at].entity_id
 
         def facts(one: Claim) -> tuple[str, str]:
-            return ids_of(
-                source.user_id,
-                self._ontology,
-                nodes[one.subject].entity_id,
-                one.relation,
-                object_id=node(one.object),
-                value=one.value,
-                label=one.label,
-                holder_id=node(one.holder),
-            )
+            subject = nodes[one.subject].entity_id
+            what = (node(one.object), one.value, one.label, node(one.holder))
+            stated = Stated(subject, one.relation, *what)
+            return ids_of(source.user_id, stated, self._ontology)
 
         fact_id, slot = facts(claim)
         begins = claim.begins or source.said_at

@@ -2,30 +2,32 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from rayapp.memory.item import derived_id
 from rayapp.understanding.statements.records import Meant, Statement
 from rayapp.understanding.statements.rules.registry import Ontology
 
 
-def ids_of(
-    user_id: str,
-    ontology: Ontology,
-    subject_id: str,
-    relation: str,
-    *,
-    object_id: str | None,
-    value: str | None = None,
-    label: str | None = None,
-    holder_id: str | None = None,
-) -> tuple[str, str]:
+class Stated(NamedTuple):
+    """What makes a fact: who says it, and when, does not."""
+
+    subject_id: str
+    relation: str
+    object_id: str | None = None
+    value: str | None = None
+    label: str | None = None
+    holder_id: str | None = None
+
+
+def ids_of(user_id: str, one: Stated, ontology: Ontology) -> tuple[str, str]:
     """The id of the fact, which all sources that say it share, and that of its slot."""
-    what = (object_id or "", value or "", label or "", holder_id or "")
-    fact = derived_id(user_id, subject_id, relation, *what)
-    row = ontology.relations.get(relation)
+    what = (one.object_id or "", one.value or "", one.label or "", one.holder_id or "")
+    fact = derived_id(user_id, one.subject_id, one.relation, *what)
+    row = ontology.relations.get(one.relation)
     if row is None or not row.functional:
         return fact, fact
-    return fact, derived_id(user_id, subject_id, relation, label or "")
+    return fact, derived_id(user_id, one.subject_id, one.relation, one.label or "")
 
 
 def meant_by(one: Statement) -> Meant:
@@ -53,16 +55,10 @@ def read_as(
         holder_id=root(meant.holder_id),
         target_id=root(meant.target_id),
     )
-    fact, slot = ids_of(
-        user_id,
-        ontology,
-        ends.subject_id,
-        one.relation,
-        object_id=ends.object_id,
-        value=one.value,
-        label=one.label,
-        holder_id=ends.holder_id,
+    stated = Stated(
+        ends.subject_id, one.relation, ends.object_id, one.value, one.label, ends.holder_id
     )
+    fact, slot = ids_of(user_id, stated, ontology)
     return replace(
         one,
         fact_id=fact,
