@@ -51,6 +51,7 @@ GROUPS: Mapping[str, str] = {
     "insights": "Counts, growth and the health of the service.",
     "events": "What changed, as it happens.",
     "webhooks": "What changed, sent to programs by signed requests.",
+    "access": "Keys, the users of a tenant, and who did what.",
     "sessions": "Short tokens for browsers, in the place of a key.",
     "personality": "How the assistant speaks.",
     "hidden memories": "Memories that a person does not want to see used.",

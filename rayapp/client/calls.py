@@ -39,6 +39,7 @@ SKIPPED = {
     "recent": "the newest memories came too late and were left out",
     "receipt": "the receipt could not be stored, so outcomes cannot name this answer",
     "insights": "the insights came too late and were left out",
+    "hints": "what is known of the user came too late and was left out",
     "standing": "the facts that always hold came too late and were left out",
     "search": "the search came too late and was left out",
     "session": "what the assistant was shown could not be noted, so it may be learned again",

@@ -89,7 +89,8 @@ NAMING = {
     "POST /api/data/clear/{target}",
 }
 PATHS = {"memory_id": "book", "tool_name": "search_memory", "target": "documents", "org_id": "acme"}
-PATHS |= {"node_id": "none", "webhook_id": "none", "key_id": "none"}
+PATHS |= {"node_id": "none", "webhook_id": "none", "key_id": "none", "derived_id": "none"}
+PATHS |= {"kind": "thought", "merge_id": "none"}
 PATHS |= {"conversation_id": "c-1", "model_name": "llama3"}
 PATHS |= {"concept_id": "content_dana", "template_id": "friendly"}
 # The document of the example world.

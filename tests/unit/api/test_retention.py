@@ -24,6 +24,7 @@ KEEPS = {
     ("DELETE", "/api/auth/session"),
     ("DELETE", "/api/auth/console"),
     ("DELETE", "/api/webhooks/{webhook_id}"),
+    ("DELETE", "/api/admin/keys/{key_id}"),
     ("DELETE", "/api/memory/ops/tenants/{org_id}"),
     ("DELETE", "/api/memory/ghost"),
     ("DELETE", "/api/model/context/{model_name}"),

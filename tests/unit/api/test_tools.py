@@ -163,7 +163,8 @@ async def test_a_key_that_reads_calls_only_what_reads() -> None:
         names = [one["name"] for one in (await api.get(URL)).json()["definitions"]]
         found = await api.post(f"{URL}/search_memory", json={"q": "Haifa"})
         refused = await api.post(f"{URL}/archive_memory", json={"memory_id": "m-1"})
-    assert names == ["get_context_insights", "search_memory", "search_books"]
+    reading = ["get_context_insights", "search_memory", "search_books"]
+    assert names == [*reading, "memory_summary", "who_is", "timeline"]
     assert found.status_code == 200
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
     item = await world.services.memories.get(ReadScope("dana"), "m-1")

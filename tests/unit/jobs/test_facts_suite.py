@@ -24,18 +24,18 @@ class Understanding(InProcess):
     """What is stored is understood while the index is waited for, and a deletion is heard."""
 
     async def wait_indexed(self, **options: Any) -> BacklogView:
-        (statements,) = self.service.container.understanders
         for row in self.service.items.inner._rows.values():
             item = row.item
             if item.status is Status.ACTIVE:
                 said = (item.memory_id, item.text, item.created_at, None, None, None, ())
-                await statements.understand(SourceText(item.user_id, *said))
+                for one in self.service.container.understanders:
+                    await one.understand(SourceText(item.user_id, *said))
         return await super().wait_indexed(**options)
 
     async def delete(self, memory_id: str, **who: Any) -> Any:  # type: ignore[override]
-        (statements,) = self.service.container.understanders
         done = await super().delete(memory_id, **who)
-        await statements.take_back(who["user_id"], memory_id)
+        for one in self.service.container.understanders:
+            await one.take_back(who["user_id"], memory_id)
         return done
 
 

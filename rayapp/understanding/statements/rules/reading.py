@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
 from typing import NamedTuple
 
 from rayapp.text.slots import ME as SLOT_ME
@@ -94,8 +93,6 @@ class Reading:
     claims: tuple[Claim, ...]
 
 
-# What was read last, kept for who reads it next.
-KEPT_READINGS = 64
 # What is said of a moment, not of a person.
 _PASSING = frozenset({"PARTICIPATED_IN", "FELT", "LOCATED_IN"})
 
@@ -148,14 +145,14 @@ class Reader:
         continues = frozenset(said.continues.split())
         self.matcher = Matcher({**parts.readers, **self.times.readers}, tables.fillers, continues)
         self.parts = parts
-        self._kept = lru_cache(maxsize=KEPT_READINGS)(
-            lambda text, said_at: _Text(self, said_at).read(text)
-        )
+        self._last: tuple[str, datetime, Reading] | None = None
 
     def read(self, text: str, said_at: datetime) -> Reading:
         """What the text says, as said at this time. Whoever decides whether it matters has just
-        read it."""
-        return self._kept(text, said_at)
+        read it, so the last one is kept."""
+        if self._last is None or self._last[:2] != (text, said_at):
+            self._last = text, said_at, _Text(self, said_at).read(text)
+        return self._last[2]
 
     def states_fact(self, text: str, said_at: datetime) -> bool:
         """Whether it says something lasting of a person."""
