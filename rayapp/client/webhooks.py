@@ -27,10 +27,10 @@ class WebhookCalls(Core):
     @call
     def add_webhook(
         self, url: str, *, events: Sequence[str] = (), description: str = "", **who: Unpack[Writer]
-    ) -> Talk[wire.WebhookAnswer]:
+    ) -> Talk[wire.WebhookMadeAnswer]:
         """Its `secret` is shown once. Raises InvalidInput, Conflict."""
         body = {"url": url, "events": list(events), "description": description}
-        return self.writing(wire.WebhookAnswer, WEBHOOKS, body, **who)
+        return self.writing(wire.WebhookMadeAnswer, WEBHOOKS, body, **who)
 
     @call
     def edit_webhook(
@@ -50,9 +50,10 @@ class WebhookCalls(Core):
     @call
     def renew_webhook_secret(
         self, webhook_id: str, **who: Unpack[Writer]
-    ) -> Talk[wire.WebhookAnswer]:
+    ) -> Talk[wire.WebhookMadeAnswer]:
         """Its new `secret` is shown once. Raises NotFound."""
-        return self.writing(wire.WebhookAnswer, f"{at(WEBHOOKS, webhook_id)}/secret", {}, **who)
+        path = f"{at(WEBHOOKS, webhook_id)}/secret"
+        return self.writing(wire.WebhookMadeAnswer, path, {}, **who)
 
     @call
     def test_webhook(self, webhook_id: str, **who: Unpack[Writer]) -> Talk[wire.TriedAnswer]:

@@ -70,10 +70,16 @@ class WebhookView(bases.Answer):
 
 
 class WebhookAnswer(bases.Written):
-    """`secret` signs the requests as Standard Webhooks says; it is answered to who makes it."""
+    """One of them, without its secret."""
 
     webhook: WebhookView
-    secret: str | None = bases.Absent
+
+
+class WebhookMadeAnswer(bases.Success):
+    """`secret` signs the requests as Standard Webhooks says; it is shown here alone."""
+
+    webhook: WebhookView
+    secret: str
 
 
 class WebhooksAnswer(bases.Success):

@@ -80,7 +80,7 @@ function NewWebhook({
   const { submit, failure } = useSending(async () => {
     const body = { url: url.trim(), description: about.trim(), events: chosen } as Schemas["WebhookBody"];
     const made = await answerOf(api.POST("/api/webhooks", { body }));
-    done(made.secret ?? "");
+    done(made.secret);
   });
   return (
     <form aria-label={words.value.addWebhook} onSubmit={submit}>

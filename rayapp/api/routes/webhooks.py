@@ -13,16 +13,17 @@ from rayapp.wire import webhooks as wire
 routes = router("webhooks")
 
 
-@routes.post(WEBHOOKS, summary="Make a webhook", **writes(InvalidInput, Conflict))
-async def create(call: CurrentCall, body: wire.WebhookBody) -> wire.WebhookAnswer:
+@routes.post(WEBHOOKS, summary="Make a webhook", responses=raises(InvalidInput, Conflict))
+async def create(call: CurrentCall, body: wire.WebhookBody) -> wire.WebhookMadeAnswer:
     """From now on each event is sent to the address: `type`, `timestamp` and `data` with ids and
     numbers, no text. Requests are signed as Standard Webhooks says, with the secret of the answer,
-    which is shown once. What is not taken is sent again for a day, ever more slowly; then, or after
-    410, the webhook is switched off. Addresses in private networks are refused."""
+    which is shown once: no idempotency key is taken, whose answers are kept for a day. What is not
+    taken is sent again for a day, ever more slowly; then, or after 410, the webhook is switched
+    off. Addresses in private networks are refused."""
     webhook = await call.services.webhooks.create(
         call.writes, body.url, body.events, body.description, call.who.principal
     )
-    return wire.WebhookAnswer(webhook=_view(webhook), secret=webhook.secret)
+    return wire.WebhookMadeAnswer(webhook=_view(webhook), secret=webhook.secret)
 
 
 @routes.get(WEBHOOKS, summary="List the webhooks")
@@ -58,11 +59,13 @@ async def delete(call: CurrentCall, webhook_id: WebhookId) -> wire.WebhookDelete
     return wire.WebhookDeleted(message="The webhook is deleted.")
 
 
-@routes.post(f"{WEBHOOK}/secret", summary="Renew the secret of a webhook", **writes(NotFound))
-async def renew_secret(call: CurrentCall, webhook_id: WebhookId) -> wire.WebhookAnswer:
+@routes.post(
+    f"{WEBHOOK}/secret", summary="Renew the secret of a webhook", responses=raises(NotFound)
+)
+async def renew_secret(call: CurrentCall, webhook_id: WebhookId) -> wire.WebhookMadeAnswer:
     """The earlier one signs nothing any more."""
     renewed = await call.services.webhooks.renew_secret(call.writes, webhook_id)
-    return wire.WebhookAnswer(webhook=_view(renewed), secret=renewed.secret)
+    return wire.WebhookMadeAnswer(webhook=_view(renewed), secret=renewed.secret)
 
 
 @routes.post(f"{WEBHOOK}/test", summary="Try a webhook", **writes(NotFound))

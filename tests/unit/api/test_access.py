@@ -12,8 +12,9 @@ import pytest
 
 from rayapp.admin.api_keys import USED_S, ApiKeyService
 from rayapp.admin.ports import AuditEntry
-from rayapp.api.app import create_api
+from rayapp.api.app import ROUTES, create_api
 from rayapp.api.auth import RULES, Mark
+from rayapp.api.route import Route
 from rayapp.core.errors import StoreDown
 from tests.support.harness import Harness
 from tests.unit.api.serving import settings_with
@@ -240,3 +241,9 @@ def test_what_deletes_operates_or_hands_out_is_audited() -> None:
     plain = [("POST", "/api/memory/store"), ("GET", "/api/memory/items"), ("GET", KEYS)]
     assert not any(RULES[one].audited for one in plain)
     assert RULES[("GET", AUDIT)].marks is Mark.AUDITED
+
+
+@pytest.mark.parametrize("operation", [one for one in ROUTES if one.writes], ids=str)
+def test_no_answer_that_shows_a_secret_is_kept(operation: Route) -> None:
+    """What an idempotency key remembers lies in the store for a day."""
+    assert {"secret", "key", "token"}.isdisjoint(operation.answer.model_fields)
