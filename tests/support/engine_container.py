@@ -19,6 +19,9 @@ from tests.support.in_process_engine import InProcessTransport
 from tests.support.jobs import FakeLauncher
 from tests.support.mongo_server import running_mongo
 
+# The machine that runs the tests may be busy.
+PATIENT = {"priors_timeout_s": 5.0}
+
 
 @asynccontextmanager
 async def engine_container(folder: Path, **overrides: Any) -> AsyncIterator[Container]:
@@ -26,7 +29,7 @@ async def engine_container(folder: Path, **overrides: Any) -> AsyncIterator[Cont
     with running_mongo() as server:
         mongo = {"uri": server.uri, "database": "engine-container"}
         embedding = without_encoder(overrides.get("embedding", {}))
-        overrides = {"mongo": mongo, **overrides, "embedding": embedding}
+        overrides = {"mongo": mongo, "graph": PATIENT, **overrides, "embedding": embedding}
         settings = load_settings("local", env={}, overrides=overrides)
         engine = EdgeEngine(folder, settings.qdrant.alias)
         container = await container_on(engine, settings, ModelEmbedder(), InMemoryMetrics())
