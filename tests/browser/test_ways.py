@@ -271,7 +271,7 @@ def test_a_file_is_dropped_read_and_deleted(served: Served, visit: Visit) -> Non
     )
     page.get_by_text("completed").wait_for()
     page.get_by_role("link", name="Bread").click()
-    page.get_by_text("The dough rests for two hours.").wait_for()
+    page.get_by_text("The dough rests for two hours.", exact=True).first.wait_for()
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.get_by_text("No documents yet.").wait_for()

@@ -91,6 +91,7 @@ UNIQUE = {
 }
 TTL_S = {
     ("receipts", "receipt_expiry"): 0,
+    ("audit_log", "audit_expiry"): 0,
     ("memory_changes", "change_expiry"): 3_600,
     ("document_uploads", "upload_expiry"): 0,
     ("events", "event_expiry"): 7_776_000,
