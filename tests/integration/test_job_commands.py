@@ -53,6 +53,8 @@ COMMANDS = (
     Command("promotion", ("--no-resume",), "is done"),
     Command("reindex", ("--dry-run",), "nothing was written", module=True),
     Command("reindex", ("--switch", "never"), "is done"),
+    Command("understand", (), "is done", module=True),
+    Command("understand", ("--user", "dana", "--again"), "is done"),
     Command("datagov_ingest", ("--source", NOTHING), NOTHING, BAD_ARGUMENTS, module=True),
     Command("datagov_ingest", ("--source", NOTHING, "--dry-run"), NOTHING, BAD_ARGUMENTS),
     Command(
