@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from rayapp.core.errors import Conflict, NotFound
 from rayapp.core.runtime import Clock
@@ -46,7 +47,7 @@ class Resolver:
         What a person has decided on, also against it, is not decided again.
         """
         scope = ReadScope(user_id)
-        reads = self.store.reads(scope)
+        reads, new = self.store.reads(scope), None if new_ids is None else frozenset(new_ids)
         found: list[tuple[Merge, Alike]] = []
         seen = {one.merge_id for one in await reads.merges(None, MOST_MERGES)}
         for type_ in RESOLVED_TYPES:
@@ -58,17 +59,18 @@ class Resolver:
             told = told_of(wholes, await reads.statements(StatementsWanted(touching=ids)))
             degrees = Counter(
                 end for one in told for row in one.statements
-                for end in {row.subject_id, row.object_id} - {None}
+                for end in {row.subject_id, row.object_id} if end is not None
             )  # fmt: skip
-            for at, one in enumerate(told):
-                for other in told[at + 1 :]:
-                    pair = (one.node.entity_id, other.node.entity_id)
-                    if new_ids is not None and set(new_ids).isdisjoint(pair):
-                        continue
-                    row = self.merges.row_of(user_id, *_kept_first(one.node, other.node))
-                    like = alike(one, other, degrees, self.ontology)  # type: ignore[arg-type]
-                    if like is not None and row.merge_id not in seen:
-                        found.append((row, like))
+            for one, other in combinations(told, 2):
+                pair = (one.node.entity_id, other.node.entity_id)
+                if new is not None and new.isdisjoint(pair):
+                    continue
+                like = alike(one, other, degrees, self.ontology)
+                if like is None:
+                    continue
+                row = self.merges.row_of(user_id, *_kept_first(one.node, other.node))
+                if row.merge_id not in seen:
+                    found.append((row, like))
         return await self._settle(user_id, found)
 
     async def _settle(self, user_id: str, found: Sequence[tuple[Merge, Alike]]) -> Resolved:
