@@ -3,9 +3,10 @@ import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { answerOf, api, type Schemas } from "./api";
+import { number } from "./format";
 import { to } from "./router";
 import { Said } from "./ui";
-import { words } from "./words";
+import { fill, words } from "./words";
 
 type Memory = Schemas["MemoryView"];
 
@@ -44,5 +45,22 @@ export function MemoryLine({ id, most = 200 }: { id: string; most?: number }): J
         <Said text={found?.text ?? "…"} most={most} />
       )}
     </a>
+  );
+}
+
+/** The memories that say it, folded. */
+export function SaidBy({ ids }: { ids: readonly string[] }): JSX.Element | null {
+  if (ids.length === 0) return null;
+  return (
+    <details>
+      <summary>{fill(words.value.saidBy, number(ids.length))}</summary>
+      <ul class="lines">
+        {ids.map((id) => (
+          <li key={id}>
+            <MemoryLine id={id} />
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }

@@ -8,7 +8,7 @@ import known from "../known.json";
 import { useLoad } from "../load";
 import { go, place, setQuery, to } from "../router";
 import { mayWrite } from "../session";
-import { fetchMemory, memories, MemoryLine } from "../texts";
+import { fetchMemory, memories, MemoryLine, SaidBy } from "../texts";
 import { ask, Choice, Empty, Facts, Failed, Head, Note, Said, Shown, Tags, tell, TextField, useSending, When } from "../ui";
 import { fill, relationName, typeName, valueName, words } from "../words";
 import { tagsOf } from "./memories";
@@ -294,18 +294,7 @@ function Relation({ of, node }: { of: Linked; node: string }): JSX.Element {
           {said.valid_to && <span>{fill(words.value.upTo, moment(said.valid_to))}</span>}
         </div>
         {said.standing === "in_doubt" && <Note kind="warn">{words.value.inDoubt}</Note>}
-        {said.memory_ids.length > 0 && (
-          <details>
-            <summary>{fill(words.value.saidBy, number(said.memory_ids.length))}</summary>
-            <ul class="lines">
-              {said.memory_ids.map((id) => (
-                <li key={id}>
-                  <MemoryLine id={id} />
-                </li>
-              ))}
-            </ul>
-          </details>
-        )}
+        <SaidBy ids={said.memory_ids} />
       </div>
     </li>
   );

@@ -7,7 +7,7 @@ import { number, percent } from "../format";
 import { failureFrom, useLoad } from "../load";
 import { place, setQuery } from "../router";
 import { mayWrite } from "../session";
-import { MemoryLine } from "../texts";
+import { SaidBy } from "../texts";
 import { Act, Choice, Empty, Failed, Head, Said, Shown, tell, TextField, useSending, When } from "../ui";
 import { fill, valueName, words } from "../words";
 
@@ -166,18 +166,7 @@ function Waiting({
           {item.trend && <span>{valueName(item.trend)}</span>}
           <When at={item.last_at} />
         </div>
-        {item.source_ids.length > 0 && (
-          <details>
-            <summary>{fill(words.value.saidBy, number(item.source_ids.length))}</summary>
-            <ul class="lines">
-              {item.source_ids.map((id) => (
-                <li key={id}>
-                  <MemoryLine id={id} />
-                </li>
-              ))}
-            </ul>
-          </details>
-        )}
+        <SaidBy ids={item.source_ids} />
       </div>
       {mayWrite.value && !editing && (
         <div class="row">
