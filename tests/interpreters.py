@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import findpython
+from uv import find_uv_bin
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
@@ -76,19 +77,21 @@ def missing_versions(found: Sequence[Interpreter], *, running: str) -> list[str]
 
 
 def install(python: Path, folder: Path) -> None:
-    """The README's commands before the check; nothing when `folder` has them of this lock."""
+    """What the README's commands before the check install; nothing when `folder` has it of this
+    lock."""
     lock = hashlib.sha256(LOCK.read_bytes()).hexdigest()
     installed = folder / INSTALLED_LOCK
     if installed.is_file() and installed.read_text() == lock:
         return
-    # What the tests import is compiled then: all of it ahead takes half of the time.
+    subprocess.run([str(python), "-m", "venv", "--clear", str(folder)], check=True)
     pip = [str(folder / "bin" / "pip"), "install", "-q", "--no-compile"]
-    for command in (
-        [str(python), "-m", "venv", "--clear", str(folder)],
-        [*pip, "--require-hashes", "-r", str(LOCK)],
-        [*pip, "--no-deps", "-e", str(ROOT)],
-    ):
-        subprocess.run(command, check=True)
+    # In seconds, where pip takes minutes; the running interpreter was installed by pip.
+    uv = [find_uv_bin(), "pip", "install", "-q", "--python", str(folder / "bin" / "python")]
+    wanted = ["--require-hashes", "-r", str(LOCK)]
+    if subprocess.run([*uv, *wanted], check=False).returncode:
+        # A mirror or a certificate that only pip was told of.
+        subprocess.run([*pip, *wanted], check=True)
+    subprocess.run([*pip, "--no-deps", "-e", str(ROOT)], check=True)
     installed.write_text(lock)
 
 

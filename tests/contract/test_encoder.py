@@ -26,6 +26,7 @@ from rayapp.core.settings.model import Settings
 from rayapp.inference.backends.encoder_model import EncoderBackend, EncoderModel, find_encoder
 from rayapp.inference.ports import Encoder
 from tests.contract import WHEEL_PACKAGE, missing_wheel
+from tests.support.patience import patient
 
 REFERENCE = Path(__file__).parent / "encoder_reference"
 SEARCH, HEADS = slice(0, 384), slice(384, 768)
@@ -47,7 +48,7 @@ def model() -> EncoderModel:
 
 def switched_on(**changes: object) -> Settings:
     encoder = {"enabled": True, **changes}
-    return Settings.model_validate({"embedding": {"encoder": encoder}})
+    return patient(Settings.model_validate({"embedding": {"encoder": encoder}}))
 
 
 @pytest.fixture

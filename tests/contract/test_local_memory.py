@@ -99,7 +99,7 @@ async def test_scores_are_the_same_with_little_memory(tmp_path: Path) -> None:
     write_tokenizer(tmp_path)
     inputs = ["input_ids", "attention_mask"]
     write_model(tmp_path, TABLE[:, :1].copy(), labels=True, inputs=inputs)
-    settings = RerankerSettings(backend="local", model=str(tmp_path))
+    settings = RerankerSettings(backend="local", model=str(tmp_path), timeout_s=30)
     backend, traits = open_rerank_backend(settings)
     assert backend is not None
     metrics = InMemoryMetrics()

@@ -18,9 +18,7 @@ from tests.support.harness import ModelEmbedder, without_encoder
 from tests.support.in_process_engine import InProcessTransport
 from tests.support.jobs import FakeLauncher
 from tests.support.mongo_server import running_mongo
-
-# The machine that runs the tests may be busy.
-PATIENT = {"priors_timeout_s": 5.0}
+from tests.support.patience import patient
 
 
 @asynccontextmanager
@@ -29,8 +27,8 @@ async def engine_container(folder: Path, **overrides: Any) -> AsyncIterator[Cont
     with running_mongo() as server:
         mongo = {"uri": server.uri, "database": "engine-container"}
         embedding = without_encoder(overrides.get("embedding", {}))
-        overrides = {"mongo": mongo, "graph": PATIENT, **overrides, "embedding": embedding}
-        settings = load_settings("local", env={}, overrides=overrides)
+        overrides = {"mongo": mongo, **overrides, "embedding": embedding}
+        settings = patient(load_settings("local", env={}, overrides=overrides))
         engine = EdgeEngine(folder, settings.qdrant.alias)
         container = await container_on(engine, settings, ModelEmbedder(), InMemoryMetrics())
         await container.index.rebuilt()

@@ -2,15 +2,14 @@
 
 import os
 
-# Set by `python -m tests.check` without `--all`: the whole check and a test run by hand try all.
+# One of so many is tried; not set by a test run by hand and the whole check, which try all.
 QUICK = "QUICK_EXAMPLES"
-QUICK_SHARE = 5
 # So few miss what is not rare.
 FEWEST = 10
 
 
 def examples(full: int) -> int:
-    """`full`, or in the quick check a fifth of it."""
-    if not os.environ.get(QUICK):
+    """`full`, or the share that is asked for."""
+    if not (share := os.environ.get(QUICK)):
         return full
-    return min(full, max(FEWEST, full // QUICK_SHARE))
+    return min(full, max(FEWEST, full // int(share)))

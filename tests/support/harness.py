@@ -44,6 +44,7 @@ from rayapp.storage.mongo.rows import to_row
 from tests.support.clock import FakeClock
 from tests.support.jobs import FakeLauncher
 from tests.support.models import NoBreakers
+from tests.support.patience import patient
 from tests.support.stores import stores
 from tests.support.stores.conversations import InMemoryConversationStore
 from tests.support.stores.data import data_stores
@@ -118,8 +119,6 @@ def with_own_archives(settings: Settings) -> Settings:
 
 # A receipt is there when the answer is: what groups of them do is tested where they are.
 AT_ONCE = {"receipt_window_s": 0.0}
-# A scripted model answers at once; a machine with other work to do may not.
-PATIENT = {"reaction_timeout_s": 10.0}
 
 
 class Switchable:
@@ -286,7 +285,7 @@ class Harness:
         self.clock: Any = clock or FakeClock()
         self.disk: DiskSpace | None = None
         self.metrics = InMemoryMetrics()
-        self.settings = with_own_archives(settings)
+        self.settings = patient(with_own_archives(settings))
         items, receipts, outcomes, graphs = learned_stores(self.clock, settings.graph)
         self.events = stores.InMemoryEventStore(self.clock)
         self.leases = stores.InMemoryLeaseStore(self.clock)
@@ -354,7 +353,6 @@ class Harness:
         """A started service; `overrides` are settings."""
         overrides["embedding"] = without_encoder(overrides.get("embedding", {}))
         overrides["search"] = AT_ONCE | overrides.get("search", {})
-        overrides["hooks"] = PATIENT | overrides.get("hooks", {})
         return await cls(load_settings(env={}, overrides=overrides)).opened()
 
     @classmethod

@@ -1,6 +1,7 @@
-"""A real MongoDB for the tests of a module: the `conftest.py` of a folder imports it."""
+"""A real MongoDB for the tests of a process: the `conftest.py` of a folder imports it."""
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -10,13 +11,13 @@ from rayapp.storage.mongo.indexes import INDEXES
 from tests.support.mongo_server import MongoServer, running_mongo
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def mongo() -> Iterator[MongoServer]:
     with running_mongo() as server:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 async def schema(mongo: MongoServer) -> AsyncIterator[MongoDatabase]:
     """With every index, and whatever rows the tests before left."""
     database = MongoDatabase(mongo.settings())
@@ -32,6 +33,18 @@ async def database(schema: MongoDatabase) -> MongoDatabase:
 
 
 async def emptied(database: MongoDatabase) -> MongoDatabase:
-    for name in (*INDEXES, LEGACY_BANK):
-        await database.collection(name).delete_many({})
+    """Without a row. Those with rows are asked for in one call: most have none."""
+    first, *others = (*INDEXES, LEGACY_BANK)
+    steps = [
+        *_seen(first),
+        *({"$unionWith": {"coll": one, "pipeline": _seen(one)}} for one in others),
+    ]
+    async with await database.collection(first).aggregate(steps) as cursor:
+        for name in [row["name"] async for row in cursor]:
+            await database.collection(name).delete_many({})
     return database
+
+
+def _seen(collection: str) -> list[dict[str, Any]]:
+    """Its name, if it has a row."""
+    return [{"$limit": 1}, {"$project": {"_id": 0, "name": {"$literal": collection}}}]

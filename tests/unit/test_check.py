@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import check
 from tests.check import ROOT, Step, failed, find_tests, lanes, left_out, module_of, surroundings
 from tests.support.examples import QUICK, examples
 
@@ -90,6 +91,22 @@ def test_fewer_examples_only_when_they_are_asked_for(monkeypatch: pytest.MonkeyP
     assert QUICK not in surroundings(True)
     monkeypatch.setenv(*next(item for item in surroundings(False).items() if item[0] == QUICK))
     assert [examples(count) for count in (4, 12, 300)] == [4, 10, 60]
+
+
+@pytest.mark.parametrize(("room", "in_memory"), [(0, True), (1 << 60, False)])
+def test_files_of_tests_are_in_memory_where_it_has_room(
+    room: int, in_memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "MEMORY_DISK", tmp_path)
+    monkeypatch.setattr(check, "ROOM", room)
+    monkeypatch.delenv("TMPDIR", raising=False)
+    with check.scratch() as environment:
+        assert list(map(str, tmp_path.iterdir())) == [*environment.values()]
+        assert ("TMPDIR" in environment) == in_memory
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setenv("TMPDIR", "mine")
+    with check.scratch() as environment:
+        assert not environment
 
 
 @pytest.mark.process

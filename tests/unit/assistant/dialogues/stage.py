@@ -237,17 +237,8 @@ def _answer(helper: str, replies: Mapping[str, Any]) -> Any:
     return answer
 
 
-# A busy machine must not leave a stage out: what is shown is tested, not when.
-PATIENT: dict[str, dict[str, Any]] = {
-    "context": {"timeout_s": 10.0},
-    "graph": {"priors_timeout_s": 5.0},
-}
-
-
 async def played(dialogue: Mapping[str, Any], **settings: Any) -> None:
     """From the first line to the last; AssertionError: what should follow did not."""
-    for section, patient in PATIENT.items():
-        settings[section] = patient | settings.get(section, {})
     service = await Harness.open(**settings)
     script = ScriptedAnswers()
     if "model" not in dialogue:
