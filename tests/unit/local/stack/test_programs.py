@@ -2,7 +2,7 @@
 
 import itertools
 import os
-import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -194,11 +194,25 @@ class TestServeEnvironment:
     def test_cluster_files_carry_the_same_table(self) -> None:
         table = {row.name: row.value for row in serve_env.FAST}
         # As a shell reads it.
-        words = shlex.split((CONFIG_DIR / "serve.env").read_text(), comments=True)
-        pairs = dict(word.split("=", 1) for word in words)
+        command = "set -a; . $0; printenv -0"
+        given = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        shell = ["sh", "-c", command, str(CONFIG_DIR / "serve.env")]
+        found = subprocess.run(shell, env=given, capture_output=True, text=True, check=True)
+        pairs = dict(word.split("=", 1) for word in found.stdout.split("\0") if word)
         assert table.items() <= pairs.items()
+        cores = int(subprocess.run(["nproc"], capture_output=True, check=True).stdout)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "cpu_count", lambda: cores)
+            threads = serve_env.fast_environment()["RAY_SERVE_HAPROXY_NBTHREAD"]
+        assert pairs["RAY_SERVE_HAPROXY_NBTHREAD"] == threads
+        front = Path(pairs["RAY_SERVE_HAPROXY_BINARY_PATH"])
+        assert front == Path(sys.executable).with_name("rayapp-haproxy")
         service = yaml.safe_load((CONFIG_DIR / "k8s" / "rayservice.yaml").read_text())
         cluster = service["spec"]["rayClusterConfig"]
         for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
             env = group["template"]["spec"]["containers"][0]["env"]
-            assert {entry["name"]: entry["value"] for entry in env} == table
+            found = {entry["name"]: entry["value"] for entry in env}
+            assert found.pop("RAYAPP_BACKUP__DIR") == "/srv/archives"
+            assert found.pop("RAY_SERVE_HAPROXY_BINARY_PATH") == "/srv/venv/bin/rayapp-haproxy"
+            assert found.pop("RAY_SERVE_HAPROXY_NBTHREAD") == "2"
+            assert found == table

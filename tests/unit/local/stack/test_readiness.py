@@ -7,8 +7,8 @@ import pytest
 
 from rayapp.core.errors import ConfigError, DependencyDown
 from rayapp.local.stack import readiness
-from rayapp.local.stack.front import REFUSAL
 from rayapp.local.stack.readiness import NO_ANSWER, Readiness, ask, wait_ready
+from rayapp.serve.haproxy_launch import REFUSAL
 from tests.support.ports import free_port
 from tests.unit.fake_service import FakeService, serving
 
