@@ -314,6 +314,44 @@ def test_somebody_is_added_linked_looked_up_and_deleted(served: Served, visit: V
     assert page.get_by_role("link", name="Omer").count() == 0
 
 
+def test_two_are_one_and_one_is_two_and_back(served: Served, visit: Visit) -> None:
+    texts = ("Ruth Cohen lives in Haifa", "Ruth Cohen lives in Acre", "Rutie lives in Eilat")
+    with served.http("two") as http:
+        for text in texts:
+            body = {"text": text, "tier": "history"}
+            http.post("/api/memory/store", json=body).raise_for_status()
+        until, ids = time.monotonic() + 20, dict[str, str]()
+        while (
+            len(ids) < 2
+            or http.get(f"/api/knowledge/nodes/{ids['Ruth Cohen']}").json()["node"]["mentions"] < 2
+        ):
+            assert time.monotonic() < until, "not all of them are known"
+            time.sleep(0.1)
+            asked = {"type": "Person"}
+            found = http.get("/api/knowledge/nodes", params=asked).json()["nodes"]
+            ids = {one["name"]: one["id"] for one in found if one["name"].startswith("Rut")}
+        page = visit(f"{served.url}/console/people/{ids['Ruth Cohen']}", user="two", lang="he")
+        page.get_by_role("button", name="מיזוג").click()
+        page.get_by_label("זהה ל־").select_option(label="Rutie")
+        page.get_by_role("button", name="לראות מה זה יעשה").click()
+        page.get_by_text("עדיין לא השתנה דבר").wait_for()
+        assert http.get("/api/knowledge/merges").json()["merges"] == []
+        page.get_by_role("button", name="למזג").click()
+        page.locator(".chip", has_text="Rutie").wait_for()
+        (merged,) = http.get("/api/knowledge/merges").json()["merges"]
+        assert (merged["state"], merged["gone"]["name"]) == ("done", "Rutie")
+        page.get_by_role("button", name="לבטל את הפעולה").first.click()
+        page.get_by_text("הוחזר", exact=True).first.wait_for()
+
+        page.get_by_role("button", name="פיצול").click()
+        page.get_by_label(texts[1]).check()
+        page.get_by_role("button", name="לראות מה זה יעשה").click()
+        page.get_by_role("button", name="לפצל").click()
+        page.get_by_text("≠").wait_for()
+        people = http.get("/api/knowledge/nodes", params={"type": "Person"}).json()["nodes"]
+        assert [one["name"] for one in people].count("Ruth Cohen") == 2
+
+
 def test_a_key_is_made_rotated_and_revoked(served: Served, visit: Visit) -> None:
     page = visit(f"{served.url}/console/operate/keys", user="operator")
     page.get_by_role("button", name="Make a key").click()

@@ -1,29 +1,26 @@
 // People and things that memories name: what is said of them, since when, and by which memory.
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { answerOf, api, type Schemas } from "../api";
-import { moment, number } from "../format";
+import { answerOf, api, save, type Schemas } from "../api";
+import { moment, number, percent } from "../format";
 import known from "../known.json";
-import { useLoad } from "../load";
+import { type Loaded, useLoad } from "../load";
 import { go, place, setQuery, to } from "../router";
 import { mayWrite } from "../session";
 import { fetchMemory, memories, MemoryLine, SaidBy } from "../texts";
 import { ask, Choice, Empty, Facts, Failed, Head, Note, Said, Shown, Tags, tell, TextField, useSending, When } from "../ui";
-import { fill, relationName, typeName, valueName, words } from "../words";
+import { fill, language, relationName, typeName, valueName, words } from "../words";
 import { tagsOf } from "./memories";
+import { changes, Ledger, Merging, MOST, nodesOf, Splitting } from "./merges";
+import { Picture } from "./picture";
 
 type Node = Schemas["KnowledgeNodeView"];
 type Linked = Schemas["LinkedView"];
+type Page = Schemas["PageView"];
 
-const MOST = 200;
 const TYPES = Object.keys(known.types);
 const RELATIONS: Record<string, { source: string[] }> = known.relations;
-
-async function nodesOf(type: string): Promise<Node[]> {
-  const query = { limit: MOST, ...(type ? { type } : {}) };
-  return (await answerOf(api.GET("/api/knowledge/nodes", { params: { query } }))).nodes;
-}
 
 /** By its names; a name that none of the listed ones has is looked for by meaning among all. */
 async function named(nodes: Node[], wanted: string, type: string): Promise<Node[]> {
@@ -157,8 +154,12 @@ export function PersonPage({ id }: { id: string }): JSX.Element {
   const params = { path: { node_id: id } };
   const loaded = useLoad(
     () => answerOf(api.GET("/api/knowledge/nodes/{node_id}", { params })),
-    [id],
+    [id, changes.value],
   );
+  const standing = useLoad(async () => {
+    const query = { language: language.value };
+    return (await answerOf(api.GET("/api/knowledge/pages/{node_id}", { params: { ...params, query } }))).page;
+  }, [id, changes.value]);
   const said = useLoad(
     () =>
       answerOf(
@@ -166,9 +167,10 @@ export function PersonPage({ id }: { id: string }): JSX.Element {
           params: { ...params, query: { limit: MOST, ...(at ? { as_of: `${at}T23:59:59Z` } : {}) } },
         }),
       ),
-    [id, at],
+    [id, at, changes.value],
   );
-  const linking = useSignal(false);
+  const open = useSignal<"link" | "merge" | "split" | undefined>(undefined);
+  const close = (): void => void (open.value = undefined);
   const remove = (node: Node): void =>
     ask({
       title: fill(words.value.removeNode, node.name),
@@ -195,29 +197,25 @@ export function PersonPage({ id }: { id: string }): JSX.Element {
               </a>
               {mayWrite.value && (
                 <>
-                  <button
-                    class="main"
-                    aria-expanded={linking.value}
-                    onClick={() => (linking.value = !linking.value)}
-                  >
-                    {words.value.link}
-                  </button>
+                  {(["link", "merge", "split"] as const).map((form) => (
+                    <button
+                      key={form}
+                      class={form === "link" ? "main" : "plain"}
+                      aria-expanded={open.value === form}
+                      onClick={() => (open.value = open.value === form ? undefined : form)}
+                    >
+                      {words.value[form]}
+                    </button>
+                  ))}
                   <button class="danger" onClick={() => remove(node)}>
                     {words.value.remove}
                   </button>
                 </>
               )}
             </Head>
-            {linking.value && (
-              <NewLink
-                node={node}
-                done={() => {
-                  linking.value = false;
-                  loaded.again();
-                  said.again();
-                }}
-              />
-            )}
+            {open.value === "link" && <NewLink node={node} close={close} />}
+            {open.value === "merge" && <Merging node={node} close={close} />}
+            {open.value === "split" && <Splitting node={node} ids={memory_ids} close={close} />}
             <Facts
               of={[
                 [words.value.otherNames, others(node).length > 0 && <Tags of={others(node)} />],
@@ -243,17 +241,23 @@ export function PersonPage({ id }: { id: string }): JSX.Element {
               <Shown of={said}>
                 {({ relationships }) =>
                   relationships.length ? (
-                    <ul class="list">
-                      {relationships.map((one) => (
-                        <Relation key={one.relationship.id} of={one} node={id} />
-                      ))}
-                    </ul>
+                    <>
+                      <Picture name={node.name} id={id} of={relationships} />
+                      <ul class="list">
+                        {relationships.map((one) => (
+                          <Relation key={one.relationship.id} of={one} node={id} page={at ? undefined : standing.data} />
+                        ))}
+                      </ul>
+                      <SavedPage of={standing} />
+                    </>
                   ) : (
                     <p class="quiet">{at ? words.value.noRelationsThen : words.value.noRelations}</p>
                   )
                 }
               </Shown>
             </section>
+            <Derived id={id} />
+            <Ledger id={id} />
             <h2>{words.value.timeline}</h2>
             <Timeline ids={memory_ids} />
           </>
@@ -263,9 +267,22 @@ export function PersonPage({ id }: { id: string }): JSX.Element {
   );
 }
 
-/** What is said, as a sentence, with the memories that say it. */
-function Relation({ of, node }: { of: Linked; node: string }): JSX.Element {
+/** The standing page, to take along: its lines stand in the list, with when each was said last. */
+function SavedPage({ of }: { of: Loaded<Page> }): JSX.Element {
+  const page = of.data;
+  const keep = (): void =>
+    page && save(new Blob([page.markdown], { type: "text/markdown" }), `${page.node.name.slice(0, 60)}.md`);
+  return (
+    <button class="plain" disabled={!page?.facets.length} onClick={keep}>
+      {words.value.savePage}
+    </button>
+  );
+}
+
+/** What is said, as a sentence, with the memories that say it; `page`: how it stands there now. */
+function Relation({ of, node, page }: { of: Linked; node: string; page: Page | undefined }): JSX.Element {
   const { relationship: said, source, target } = of;
+  const facet = page?.facets.find((one) => one.id === said.id);
   const end = (one: Node): JSX.Element =>
     one.id === node ? (
       <strong>
@@ -292,9 +309,92 @@ function Relation({ of, node }: { of: Linked; node: string }): JSX.Element {
           {said.verified && <span class="chip memory_bank">{words.value.verified}</span>}
           {said.valid_from && <span>{fill(words.value.since, moment(said.valid_from))}</span>}
           {said.valid_to && <span>{fill(words.value.upTo, moment(said.valid_to))}</span>}
+          {facet && <span>{valueName(facet.trend)}</span>}
+          {facet && <Confirmed at={facet.checked_on} />}
         </div>
         {said.standing === "in_doubt" && <Note kind="warn">{words.value.inDoubt}</Note>}
         <SaidBy ids={said.memory_ids} />
+      </div>
+    </li>
+  );
+}
+
+const Confirmed = ({ at }: { at: string }): JSX.Element => (
+  <span>
+    {words.value.saidLast} <When at={at} />
+  </span>
+);
+
+/** Thoughts and episodes that name it, each with the memories that it rests on. */
+function Derived({ id }: { id: string }): JSX.Element {
+  const loaded = useLoad(async () => {
+    const params = { params: { query: { node_id: id, limit: 50 } } };
+    const [{ thoughts }, { episodes }] = await Promise.all([
+      answerOf(api.GET("/api/memory/thoughts", params)),
+      answerOf(api.GET("/api/memory/episodes", params)),
+    ]);
+    return { thoughts, episodes };
+  }, [id, changes.value]);
+  return (
+    <section class="card">
+      <h2>{words.value.derived}</h2>
+      <Shown of={loaded}>
+        {({ thoughts, episodes }) =>
+          thoughts.length + episodes.length ? (
+            <ul class="list">
+              {thoughts.map((one) => (
+                <DerivedRow key={one.id} title={one.title} text={one.text} ids={one.memory_ids}>
+                  {one.state === "pending" ? (
+                    <a href={to(["review"])}>{valueName(one.state)}</a>
+                  ) : (
+                    <span class={one.state === "in_doubt" ? "chip bad" : ""}>{valueName(one.state)}</span>
+                  )}
+                  <span>{fill(words.value.sureOf, percent(one.confidence))}</span>
+                  <span>{valueName(one.trend)}</span>
+                  <Confirmed at={one.last_at} />
+                </DerivedRow>
+              ))}
+              {episodes.map((one) => (
+                <DerivedRow key={one.id} title={one.title} text={one.narrative} ids={one.memory_ids}>
+                  <span class="chip">{valueName("episode")}</span>
+                  <When at={one.occurred_at} />
+                  <Tags of={[...one.topics, ...one.emotion_tags]} />
+                </DerivedRow>
+              ))}
+            </ul>
+          ) : (
+            <p class="quiet">{words.value.noDerived}</p>
+          )
+        }
+      </Shown>
+    </section>
+  );
+}
+
+function DerivedRow({
+  title,
+  text,
+  ids,
+  children,
+}: {
+  title: string;
+  text: string;
+  ids: readonly string[];
+  children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <li>
+      <div class="grow">
+        <p>
+          <strong>
+            <Said text={title} most={200} />
+          </strong>
+        </p>
+        <p>
+          <Said text={text} most={600} />
+        </p>
+        <div class="meta">{children}</div>
+        <SaidBy ids={ids} />
       </div>
     </li>
   );
@@ -322,7 +422,7 @@ function Timeline({ ids }: { ids: string[] }): JSX.Element {
   );
 }
 
-function NewLink({ node, done }: { node: Node; done: () => void }): JSX.Element {
+function NewLink({ node, close }: { node: Node; close: () => void }): JSX.Element {
   const fitting = Object.entries(RELATIONS)
     .filter(([name, row]) => name !== "HAS" && (!row.source.length || row.source.includes(node.type)))
     .map(([name]) => [name, relationName(name)] as const);
@@ -342,7 +442,8 @@ function NewLink({ node, done }: { node: Node; done: () => void }): JSX.Element 
       }),
     );
     tell(made.warning ?? words.value.saved);
-    done();
+    changes.value += 1;
+    close();
   });
   return (
     <form class="card" onSubmit={submit}>
