@@ -12,7 +12,11 @@ import pytest
 
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
+from rayapp.core.scope import WriteScope
+from rayapp.understanding.statements.ports import KnowledgeRows
+from rayapp.understanding.statements.records import Merge, MergeState
 from tests.browser.conftest import PATIENCE_MS, Served, Visit, serving
+from tests.support.derived_contract import AT, a_row, put
 from tests.support.harness import unsuspended
 
 if TYPE_CHECKING:
@@ -350,6 +354,109 @@ def test_two_are_one_and_one_is_two_and_back(served: Served, visit: Visit) -> No
         page.get_by_text("≠").wait_for()
         people = http.get("/api/knowledge/nodes", params={"type": "Person"}).json()["nodes"]
         assert [one["name"] for one in people].count("Ruth Cohen") == 2
+
+
+# What a person presses and reads, in both languages.
+DECIDING = {
+    "en": ("Undo", "Accept", "Decline", "names 80%", "State"),
+    "he": ("לבטל את הפעולה", "אישור", "דחייה", "שמות 80%", "מצב"),
+}
+
+
+@pytest.mark.parametrize("lang", DECIDING)
+def test_what_waits_is_decided(served: Served, visit: Visit, lang: str) -> None:
+    from playwright.sync_api import expect
+
+    undo, accept, decline, alike, state = DECIDING[lang]
+    user = f"decides-{lang}"
+    with served.http(user) as http:
+        nodes = []
+        for called in ("Sarah Cohen", "Sarah"):
+            body = {"type": "Person", "name": called}
+            nodes.append(http.post("/api/knowledge/entity", json=body).json()["node"]["id"])
+        proposed = Merge(
+            merge_id=f"merge-{lang}",
+            state=MergeState.PENDING,
+            kept_id=nodes[0],
+            gone_id=nodes[1],
+            score=0.5,
+            reasons=("name 0.80", "time 1.00"),
+            created_at=AT,
+        )
+
+        async def propose(rows: KnowledgeRows) -> None:
+            await rows.put_merges([proposed])
+
+        said = tuple(one for day in (1, 2, 3) for one in a_row(day).sources)
+        names = ("Thought 1", "Thought 2", "Thought 3")
+        rows = [
+            a_row(at, derived_id=f"{lang}-{at}", title=title, sources=said)
+            for at, title in enumerate(names)
+        ]
+        unsuspended(put(served.world.derived, *rows, user=user))
+        unsuspended(served.world.knowledge.change(WriteScope(user), propose))
+        page = visit(f"{served.url}/console/review", user=user, lang=lang)
+        waits, now = page.locator("main .list > li"), page.locator("li[aria-current=true]")
+        stands = dict.fromkeys((*names, "Sarah = Sarah Cohen"), "pending")
+
+        def check(count: int, chosen: str, **changed: str) -> None:
+            """So many are shown, this one is chosen, and the service knows what was decided."""
+            expect(waits).to_have_count(count)
+            expect(now).to_contain_text(chosen)
+            stands.update({title.replace("_", " "): value for title, value in changed.items()})
+            until, found = time.monotonic() + PATIENCE_MS / 1000, dict[str, str]()
+            while found != stands:
+                assert time.monotonic() < until, found
+                time.sleep(0.05)
+                for each in ("pending", "accepted", "declined"):
+                    answer = http.get("/api/review", params={"state": each}).json()["items"]
+                    found |= {one["title"]: each for one in answer}
+
+        check(4, "Thought 3")
+        for key in "jjk":
+            page.keyboard.press(key)
+        check(4, "Thought 2")
+        # A key that is pressed twice is for two.
+        page.keyboard.press("a")
+        page.keyboard.press("d")
+        check(2, "Sarah", Thought_2="accepted", Thought_1="declined")
+        page.keyboard.press("u")
+        check(3, "Thought 1", Thought_1="pending")
+        page.keyboard.press("e")
+        # The first field is where one writes at once.
+        page.locator("form input:focus").wait_for()
+        page.keyboard.press("Control+a")
+        page.keyboard.type("בין שתי שפות")
+        page.keyboard.press("Enter")
+        stands["בין שתי שפות"] = stands.pop("Thought 1")
+        check(2, "Sarah", **{"בין שתי שפות": "accepted"})
+        page.locator(".toast").get_by_role("button", name=undo).click()
+        stands["Thought 1"] = stands.pop("בין שתי שפות")
+        check(3, "Thought 1", Thought_1="pending")
+
+        merge = waits.filter(has_text="Sarah")
+        merge.get_by_text(alike).wait_for()
+        assert merge.get_by_role("button").count() == 2
+        merge.get_by_role("button", name=accept).click()
+        check(2, "Thought 1", **{"Sarah = Sarah Cohen": "accepted"})
+        people = http.get("/api/knowledge/nodes", params={"type": "Person"}).json()["nodes"]
+        assert [one["name"] for one in people] == ["Sarah Cohen"]
+        page.get_by_label(state).select_option("accepted")
+        waits.filter(has_text="Sarah").get_by_role("button", name=undo).click()
+        # Two people again: what somebody took apart is not proposed any more.
+        del stands["Sarah = Sarah Cohen"]
+        check(1, "Thought 2")
+
+        # A kind that the page has never heard of is a yes or a no.
+        (odd,) = http.get("/api/review", params={"state": "accepted"}).json()["items"]
+        odd |= {"kind": "odd_one", "state": "pending", "confidence": 0, "text": "מילה"}
+        answer = {"success": True, "waiting": {"odd_one": 1}, "items": [odd]}
+        page.route("**/api/review?*", lambda asked: asked.fulfill(json=answer))
+        page.reload()
+        expect(waits.get_by_role("button")).to_have_text([accept, decline, undo])
+        expect(waits).to_contain_text("odd one")
+        page.keyboard.press("e")
+        expect(waits.locator("form, p:empty")).to_have_count(0)
 
 
 def test_a_key_is_made_rotated_and_revoked(served: Served, visit: Visit) -> None:

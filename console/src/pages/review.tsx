@@ -15,6 +15,8 @@ type Item = Schemas["ReviewItemView"];
 type Decision = "accept" | "edit" | "decline" | "undo";
 
 const STATES = ["pending", "accepted", "declined", "in_doubt"] as const;
+/** Those that are made of what memories say, and have words of their own; others are a yes or a no. */
+const WORDED = ["thought", "episode"];
 
 async function decide(item: Item, decision: Decision, said?: { title: string; text: string }): Promise<void> {
   await answerOf(
@@ -27,6 +29,7 @@ async function decide(item: Item, decision: Decision, said?: { title: string; te
 
 export function Review(): JSX.Element {
   const state = place.value.query.get("state") ?? "pending";
+  const kind = place.value.query.get("kind") ?? "";
   const at = useSignal(0);
   const editing = useSignal("");
   const lately = useRef<Item | undefined>(undefined);
@@ -34,15 +37,22 @@ export function Review(): JSX.Element {
     () =>
       answerOf(
         api.GET("/api/review", {
-          params: { query: { state: state as (typeof STATES)[number], limit: 50 } },
+          params: { query: { state: state as (typeof STATES)[number], limit: 50, ...(kind ? { kind } : {}) } },
         }),
       ),
-    [state],
+    [state, kind],
   );
-  const items = loaded.data?.items ?? [];
+  // Decided, and still in the answer before: a key that is pressed twice means the next one.
+  const decided = useSignal("");
+  useEffect(() => void (decided.value = ""), [loaded.data]);
+  const items = (loaded.data?.items ?? []).filter((one) => one.id !== decided.value);
   const now = items[Math.min(at.value, items.length - 1)];
   const act = async (item: Item, decision: Decision): Promise<void> => {
-    await decide(item, decision);
+    decided.value = item.id;
+    await decide(item, decision).catch((error: unknown) => {
+      decided.value = "";
+      throw error;
+    });
     lately.current = decision === "undo" ? undefined : item;
     tell(
       words.value[`did_${decision === "edit" ? "accept" : decision}`],
@@ -59,7 +69,7 @@ export function Review(): JSX.Element {
     else if (!now) return false;
     else if (key === "a") run(act(now, "accept"));
     else if (key === "d") run(act(now, "decline"));
-    else if (key === "e") editing.value = now.id;
+    else if (key === "e" && WORDED.includes(now.kind)) editing.value = now.id;
     else return false;
     return true;
   };
@@ -84,6 +94,17 @@ export function Review(): JSX.Element {
           value={state}
           options={STATES.map((name) => [name, valueName(name)] as const)}
           set={(value) => setQuery({ state: value === "pending" ? undefined : value })}
+        />
+        <Choice
+          label={words.value.type}
+          value={kind}
+          options={[
+            ["", words.value.all],
+            ...Object.entries(loaded.data?.waiting ?? {}).map(
+              ([name, count]) => [name, count ? `${valueName(name)} (${number(count)})` : valueName(name)] as const,
+            ),
+          ]}
+          set={(value) => setQuery({ kind: value || undefined })}
         />
       </div>
       <p class="quiet keys">{words.value.reviewKeys}</p>
@@ -122,6 +143,10 @@ const run = (call: Promise<void>): void => {
   call.catch((error: unknown) => tell(failureFrom(error).message));
 };
 
+/** "name 0.80, company 0.41": how much two nodes are alike, and in what. */
+const alikeIn = (text: string): string =>
+  text.replace(/(\w+) (\d\.\d+)/g, (_, what: string, much: string) => `${valueName(what)} ${percent(Number(much))}`);
+
 function Waiting({
   item,
   chosen,
@@ -138,6 +163,7 @@ function Waiting({
   again: () => void;
 }): JSX.Element {
   const row = useRef<HTMLLIElement>(null);
+  const worded = WORDED.includes(item.kind);
   useEffect(() => {
     if (chosen) row.current?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
@@ -153,16 +179,18 @@ function Waiting({
                 <Said text={item.title} most={200} />
               </strong>
             </p>
-            <p>
-              <Said text={item.text} most={1000} />
-            </p>
+            {item.text && (
+              <p>
+                <Said text={item.kind === "merge" ? alikeIn(item.text) : item.text} most={1000} />
+              </p>
+            )}
           </>
         )}
         <div class="meta">
           <span class="chip">{valueName(item.kind)}</span>
-          <span>{valueName(item.level)}</span>
-          <span>{fill(words.value.sureOf, percent(item.confidence))}</span>
-          <span>{fill(words.value.seenIn, number(item.support), number(item.days))}</span>
+          {worded && <span>{valueName(item.level)}</span>}
+          {item.confidence > 0 && <span>{fill(words.value.sureOf, percent(item.confidence))}</span>}
+          {worded && <span>{fill(words.value.seenIn, number(item.support), number(item.days))}</span>}
           {item.trend && <span>{valueName(item.trend)}</span>}
           <When at={item.last_at} />
         </div>
@@ -175,9 +203,11 @@ function Waiting({
               {words.value.accept}
             </Act>
           )}
-          <button class="plain" onClick={() => edit(true)}>
-            {words.value.edit}
-          </button>
+          {worded && (
+            <button class="plain" onClick={() => edit(true)}>
+              {words.value.edit}
+            </button>
+          )}
           {item.state !== "declined" && (
             <Act kind="danger" run={() => act("decline")}>
               {words.value.decline}
@@ -191,6 +221,8 @@ function Waiting({
 }
 
 function Editing({ item, close, done }: { item: Item; close: () => void; done: () => void }): JSX.Element {
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector("input")?.focus(), []);
   const [title, setTitle] = useState(item.title);
   const [text, setText] = useState(item.text);
   const { submit, failure } = useSending(async () => {
@@ -199,7 +231,12 @@ function Editing({ item, close, done }: { item: Item; close: () => void; done: (
     done();
   });
   return (
-    <form aria-label={words.value.edit} onSubmit={submit}>
+    <form
+      ref={form}
+      aria-label={words.value.edit}
+      onSubmit={submit}
+      onKeyDown={(event) => event.key === "Escape" && close()}
+    >
       <TextField label={words.value.name} most={200} value={title} set={setTitle} />
       <TextField label={words.value.text} rows={3} value={text} set={setText} />
       {failure && <Failed failure={failure} />}
