@@ -98,6 +98,8 @@ def test_silence_is_shown_with_its_reason(served: Served, visit: Visit) -> None:
             if index["pending"] == index["unencoded"] == 0:
                 break
             time.sleep(0.1)
+        else:
+            raise AssertionError("the encoder has not read all of them")
     address = f"{served.url}/console/ask?q=Who+won+the+chess+olympiad+in+Baku%3F"
     page = visit(address, user="silent", lang="he")
     page.get_by_text("הזיכרון שותק").wait_for()

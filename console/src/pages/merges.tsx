@@ -8,7 +8,7 @@ import { useLoad } from "../load";
 import { go, to } from "../router";
 import { mayWrite } from "../session";
 import { memories } from "../texts";
-import { Act, Choice, Facts, Failed, Said, Shown, Tags, tell, useSending, When } from "../ui";
+import { Act, Choice, Facts, FormEnd, Said, Shown, Tags, tell, useSending, When } from "../ui";
 import { fill, valueName, words } from "../words";
 
 type Node = Schemas["KnowledgeNodeView"];
@@ -52,7 +52,7 @@ function Trial({
 }): JSX.Element {
   const [tried, setTried] = useState<{ of: string; would: Merged }>();
   const would = tried?.of === chosen ? tried.would : undefined;
-  const { submit, failure } = useSending(async () => {
+  const sending = useSending(async () => {
     const answer = await send(!would);
     if (!would) return setTried({ of: chosen, would: answer });
     close();
@@ -60,7 +60,7 @@ function Trial({
     tell(words.value.saved, () => decide(answer.merge.id, "undo"));
   });
   return (
-    <form class="card" aria-label={action} onSubmit={submit}>
+    <form class="card" aria-label={action} onSubmit={sending.submit}>
       {children}
       <div role="status">
         {would && (
@@ -77,12 +77,7 @@ function Trial({
           </>
         )}
       </div>
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button class="main" disabled={!chosen}>
-          {would ? action : words.value.tryFirst}
-        </button>
-      </div>
+      <FormEnd of={sending} action={would ? action : words.value.tryFirst} off={!chosen} />
     </form>
   );
 }

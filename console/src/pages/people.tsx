@@ -9,7 +9,10 @@ import { type Loaded, useLoad } from "../load";
 import { go, place, setQuery, to } from "../router";
 import { mayWrite } from "../session";
 import { fetchMemory, memories, MemoryLine, SaidBy } from "../texts";
-import { ask, Choice, Empty, Facts, Failed, Head, Note, Said, Shown, Tags, tell, TextField, useSending, When } from "../ui";
+import {
+  ask, Choice, Empty, Facts, FormEnd, Head, Note, Said, SearchForm, Shown, Tags, tell, TextField, useSending,
+  When,
+} from "../ui";
 import { fill, language, relationName, typeName, valueName, words } from "../words";
 import { tagsOf } from "./memories";
 import { changes, Ledger, Merging, MOST, nodesOf, Splitting } from "./merges";
@@ -39,7 +42,6 @@ export function People(): JSX.Element {
   const { query } = place.value;
   const type = query.get("type") ?? "";
   const wanted = query.get("words") ?? "";
-  const [text, setText] = useState(wanted);
   const adding = useSignal(false);
   const loaded = useLoad(async () => {
     const all = await nodesOf(type);
@@ -56,23 +58,14 @@ export function People(): JSX.Element {
         )}
       </Head>
       {adding.value && <NewNode />}
-      <form
-        class="question"
-        role="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          setQuery({ words: text.trim() || undefined });
-        }}
-      >
-        <TextField label={words.value.name} type="search" most={200} value={text} set={setText} />
+      <SearchForm name="words" label={words.value.name}>
         <Choice
           label={words.value.type}
           value={type}
           options={[any, ...TYPES.map((name) => [name, typeName(name)] as const)]}
           set={(value) => setQuery({ type: value || undefined })}
         />
-        <button class="plain">{words.value.show}</button>
-      </form>
+      </SearchForm>
       <Shown of={loaded}>
         {({ all, shown }) =>
           shown.length ? (
@@ -98,9 +91,7 @@ export function People(): JSX.Element {
               {all.length === MOST && <p class="quiet">{fill(words.value.mostNamed, number(MOST))}</p>}
             </>
           ) : (
-            <Empty>
-              <p>{wanted || type ? words.value.noneNamed : words.value.noNodes}</p>
-            </Empty>
+            <Empty text={wanted || type ? words.value.noneNamed : words.value.noNodes} />
           )
         }
       </Shown>
@@ -115,14 +106,14 @@ function NewNode(): JSX.Element {
   const [type, setType] = useState("Person");
   const [name, setName] = useState("");
   const [synonyms, setSynonyms] = useState("");
-  const { submit, failure } = useSending(async () => {
+  const sending = useSending(async () => {
     const body = { type, name: name.trim(), synonyms: tagsOf(synonyms) } as Schemas["EntityBody"];
     const { node } = await answerOf(api.POST("/api/knowledge/entity", { body }));
     tell(words.value.saved);
     go(to(["people", node.id]));
   });
   return (
-    <form class="card" onSubmit={submit}>
+    <form class="card" onSubmit={sending.submit}>
       <div class="filters">
         <TextField label={words.value.newName} most={200} required value={name} set={setName} />
         <Choice
@@ -139,12 +130,7 @@ function NewNode(): JSX.Element {
           set={setSynonyms}
         />
       </div>
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button class="main" disabled={!name.trim()}>
-          {words.value.save}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.save} off={!name.trim()} />
     </form>
   );
 }
@@ -430,7 +416,7 @@ function NewLink({ node, close }: { node: Node; close: () => void }): JSX.Elemen
   const [other, setOther] = useState("");
   const [since, setSince] = useState("");
   const nodes = useLoad(() => nodesOf(""), []);
-  const { submit, failure } = useSending(async () => {
+  const sending = useSending(async () => {
     const made = await answerOf(
       api.POST("/api/knowledge/relationships", {
         body: {
@@ -446,7 +432,7 @@ function NewLink({ node, close }: { node: Node; close: () => void }): JSX.Elemen
     close();
   });
   return (
-    <form class="card" onSubmit={submit}>
+    <form class="card" onSubmit={sending.submit}>
       <Shown of={nodes}>
         {(all) => (
           <div class="filters">
@@ -466,12 +452,7 @@ function NewLink({ node, close }: { node: Node; close: () => void }): JSX.Elemen
           </div>
         )}
       </Shown>
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button class="main" disabled={!other}>
-          {words.value.save}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.save} off={!other} />
     </form>
   );
 }

@@ -8,7 +8,7 @@ import { failureFrom, useLoad } from "../load";
 import { place, setQuery } from "../router";
 import { mayWrite } from "../session";
 import { SaidBy } from "../texts";
-import { Act, Choice, Empty, Failed, Head, Said, Shown, tell, TextField, useSending, When } from "../ui";
+import { Act, Choice, Empty, FormEnd, Head, Said, Shown, tell, TextField, useSending, When } from "../ui";
 import { fill, valueName, words } from "../words";
 
 type Item = Schemas["ReviewItemView"];
@@ -129,9 +129,7 @@ export function Review(): JSX.Element {
               ))}
             </ol>
           ) : (
-            <Empty>
-              <p>{state === "pending" ? words.value.nothingWaits : words.value.nothingDecided}</p>
-            </Empty>
+            <Empty text={state === "pending" ? words.value.nothingWaits : words.value.nothingDecided} />
           )
         }
       </Shown>
@@ -225,7 +223,7 @@ function Editing({ item, close, done }: { item: Item; close: () => void; done: (
   useEffect(() => form.current?.querySelector("input")?.focus(), []);
   const [title, setTitle] = useState(item.title);
   const [text, setText] = useState(item.text);
-  const { submit, failure } = useSending(async () => {
+  const sending = useSending(async () => {
     await decide(item, "edit", { title: title.trim(), text: text.trim() });
     tell(words.value.did_accept, () => decide(item, "undo").then(done));
     done();
@@ -234,20 +232,12 @@ function Editing({ item, close, done }: { item: Item; close: () => void; done: (
     <form
       ref={form}
       aria-label={words.value.edit}
-      onSubmit={submit}
+      onSubmit={sending.submit}
       onKeyDown={(event) => event.key === "Escape" && close()}
     >
       <TextField label={words.value.name} most={200} value={title} set={setTitle} />
       <TextField label={words.value.text} rows={3} value={text} set={setText} />
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button type="button" class="plain" onClick={close}>
-          {words.value.cancel}
-        </button>
-        <button class="main" disabled={!title.trim() || !text.trim()}>
-          {words.value.saveAccept}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.saveAccept} off={!title.trim() || !text.trim()} cancel={close} />
     </form>
   );
 }
