@@ -425,7 +425,7 @@ const TABLE = {
     "None name it yet. What memories of several days say together appears here.",
     "עדיין אין כאלה. מה שזיכרונות מכמה ימים אומרים יחד יופיע כאן.",
   ],
-  pictureOf: ["What {0} is linked to; the list below has all of it.", "הקשרים של {0}; הרשימה למטה כוללת את כולם."],
+  picture: ["What it is linked to; the list below has all of it.", "מה שמקושר אליו; הרשימה למטה כוללת הכול."],
   removeNode: ["Delete {0}?", "למחוק את {0}?"],
   removeNodeBody: [
     "It goes with all that is said of it; the memories stay. It comes back when another memory names it.",
@@ -704,6 +704,7 @@ const VALUES: Record<string, readonly [string, string]> = {
   merge: ["merge", "מיזוג"],
   split: ["split", "פיצול"],
   resolver: ["by itself", "אוטומטי"],
+  ontology: ["types and relations", "סוגים וקשרים"],
   name: ["names", "שמות"],
   company: ["company", "סביבה"],
   time: ["time", "זמן"],

@@ -438,6 +438,7 @@ def test_what_waits_is_decided(served: Served, visit: Visit, lang: str) -> None:
 
         merge = waits.filter(has_text="Sarah")
         merge.get_by_text(alike).wait_for()
+        expect(merge.get_by_role("link")).to_have_text(["Sarah", "Sarah Cohen"])
         assert merge.get_by_role("button").count() == 2
         merge.get_by_role("button", name=accept).click()
         check(2, "Thought 1", **{"Sarah = Sarah Cohen": "accepted"})

@@ -138,12 +138,14 @@ export function Splitting({ node, ids, close }: { node: Node; ids: string[]; clo
   );
 }
 
+export const ledger = (node_id?: string): Promise<Schemas["MergesAnswer"]> => {
+  const query = { limit: MOST, ...(node_id ? { node_id } : {}) };
+  return answerOf(api.GET("/api/knowledge/merges", { params: { query } }));
+};
+
 /** What was merged and split of a node, and what waits: each can be taken back. */
 export function Ledger({ id }: { id: string }): JSX.Element {
-  const loaded = useLoad(
-    () => answerOf(api.GET("/api/knowledge/merges", { params: { query: { node_id: id, limit: 50 } } })),
-    [id, changes.value],
-  );
+  const loaded = useLoad(() => ledger(id), [id, changes.value]);
   return (
     <Shown of={loaded}>
       {({ merges }) =>
@@ -162,19 +164,25 @@ export function Ledger({ id }: { id: string }): JSX.Element {
   );
 }
 
+/** Both of them, each with its page. */
+export function Pair({ of }: { of: Row }): JSX.Element {
+  const [gone, kept] = [of.gone, of.kept].map((one) => (
+    <a href={to(["people", one.id])}>
+      <Said text={one.name} most={100} />
+    </a>
+  ));
+  return (
+    <p>
+      {gone} {of.kind === "merge" ? "=" : "≠"} {kept}
+    </p>
+  );
+}
+
 function Decided({ of }: { of: Row }): JSX.Element {
   return (
     <li>
       <div class="grow">
-        <p>
-          <a href={to(["people", of.gone.id])}>
-            <Said text={of.gone.name} most={100} />
-          </a>
-          {of.kind === "merge" ? " = " : " ≠ "}
-          <a href={to(["people", of.kept.id])}>
-            <Said text={of.kept.name} most={100} />
-          </a>
-        </p>
+        <Pair of={of} />
         <div class="meta">
           <span class="chip">{valueName(of.kind)}</span>
           <span>{valueName(of.state)}</span>

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import type { Schemas } from "../api";
 import { to } from "../router";
 import { Said } from "../ui";
-import { fill, relationName, words } from "../words";
+import { relationName, words } from "../words";
 
 type Linked = Schemas["LinkedView"];
 
@@ -41,7 +41,7 @@ export function Picture({ name, id, of }: { name: string; id: string; of: Linked
           </a>
         );
       })}
-      <figcaption class="unseen">{fill(words.value.pictureOf, name)}</figcaption>
+      <figcaption class="unseen">{words.value.picture}</figcaption>
     </figure>
   );
 }

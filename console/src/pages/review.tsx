@@ -10,6 +10,7 @@ import { mayWrite } from "../session";
 import { SaidBy } from "../texts";
 import { Act, Choice, Empty, FormEnd, Head, Said, Shown, tell, TextField, useSending, When } from "../ui";
 import { fill, valueName, words } from "../words";
+import { ledger, Pair } from "./merges";
 
 type Item = Schemas["ReviewItemView"];
 type Decision = "accept" | "edit" | "decline" | "undo";
@@ -42,6 +43,7 @@ export function Review(): JSX.Element {
       ),
     [state, kind],
   );
+  const merges = useLoad(async () => (await ledger()).merges, [loaded.data]);
   // Decided, and still in the answer before: a key that is pressed twice means the next one.
   const decided = useSignal("");
   useEffect(() => void (decided.value = ""), [loaded.data]);
@@ -116,6 +118,7 @@ export function Review(): JSX.Element {
                 <Waiting
                   key={item.id}
                   item={item}
+                  pair={merges.data?.find((one) => one.id === item.id)}
                   chosen={item.id === now?.id}
                   editing={editing.value === item.id}
                   edit={(on) => (editing.value = on ? item.id : "")}
@@ -147,6 +150,7 @@ const alikeIn = (text: string): string =>
 
 function Waiting({
   item,
+  pair,
   chosen,
   editing,
   edit,
@@ -154,6 +158,7 @@ function Waiting({
   again,
 }: {
   item: Item;
+  pair: Schemas["MergeView"] | undefined;
   chosen: boolean;
   editing: boolean;
   edit: (on: boolean) => void;
@@ -172,11 +177,15 @@ function Waiting({
           <Editing item={item} close={() => edit(false)} done={again} />
         ) : (
           <>
-            <p>
-              <strong>
-                <Said text={item.title} most={200} />
-              </strong>
-            </p>
+            {pair ? (
+              <Pair of={pair} />
+            ) : (
+              <p>
+                <strong>
+                  <Said text={item.title} most={200} />
+                </strong>
+              </p>
+            )}
             {item.text && (
               <p>
                 <Said text={item.kind === "merge" ? alikeIn(item.text) : item.text} most={1000} />
