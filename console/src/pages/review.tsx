@@ -43,11 +43,12 @@ export function Review(): JSX.Element {
       ),
     [state, kind],
   );
-  const merges = useLoad(async () => (await ledger()).merges, [loaded.data]);
   // Decided, and still in the answer before: a key that is pressed twice means the next one.
   const decided = useSignal("");
   useEffect(() => void (decided.value = ""), [loaded.data]);
   const items = (loaded.data?.items ?? []).filter((one) => one.id !== decided.value);
+  const asks = items.some((one) => one.kind === "merge");
+  const merges = useLoad(async () => (asks ? (await ledger()).merges : []), [asks, loaded.data]);
   const now = items[Math.min(at.value, items.length - 1)];
   const act = async (item: Item, decision: Decision): Promise<void> => {
     decided.value = item.id;
