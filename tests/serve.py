@@ -54,7 +54,9 @@ def app_of(world: Harness) -> FastAPI:
 
     @asynccontextmanager
     async def beside(_app: FastAPI) -> AsyncIterator[None]:
+        encoding = world.container.encoding
         works = (
+            *(() if encoding is None else (encoding.run_once,)),
             world.indexing.run_once,
             world.maintenance.drain,
             world.container.book_work.run_once,

@@ -18,7 +18,7 @@ import { Review } from "./pages/review";
 import { Yours } from "./pages/yours";
 import { place, to } from "./router";
 import { look, mayWrite, signIn, signOut, who } from "./session";
-import { ask, AskDialog, Empty, Failed, tell, TextField, Toast } from "./ui";
+import { ask, AskDialog, Empty, Failed, FormEnd, tell, TextField, Toast, useSending } from "./ui";
 import { language, speak, words } from "./words";
 
 const PAGES = [
@@ -108,9 +108,7 @@ function Page({ name, id }: { name: string; id: string | undefined }): JSX.Eleme
       return <Operate part={id} />;
     default:
       return (
-        <Empty>
-          <p>{words.value.noPage}</p>
-        </Empty>
+        <Empty text={words.value.noPage} />
       );
   }
 }
@@ -199,21 +197,9 @@ function Whose(): JSX.Element {
 function SignIn(): JSX.Element {
   const [given, setGiven] = useState("");
   const [stay, setStay] = useState(false);
-  const [failure, setFailure] = useState<Failure>();
-  const [busy, setBusy] = useState(false);
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setBusy(true);
-    setFailure(undefined);
-    try {
-      await signIn(given.trim(), stay);
-    } catch (error) {
-      setFailure(failureFrom(error));
-    }
-    setBusy(false);
-  };
+  const sending = useSending(() => signIn(given.trim(), stay));
   return (
-    <form class="card sign-in" onSubmit={(event) => void submit(event)}>
+    <form class="card sign-in" onSubmit={sending.submit}>
       <h1>{words.value.signInTitle}</h1>
       <p>
         {words.value.signInLead} <code dir="ltr">rayapp keys create</code>
@@ -235,12 +221,7 @@ function SignIn(): JSX.Element {
         {words.value.stay}
       </label>
       <small>{words.value.stayHint}</small>
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button class="main" disabled={busy || !given.trim()}>
-          {words.value.signInTitle}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.signInTitle} off={!given.trim()} />
     </form>
   );
 }

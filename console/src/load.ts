@@ -37,6 +37,26 @@ export function useLoad<T>(ask: () => Promise<T>, conditions: unknown[]): Loaded
   return { ...state, again };
 }
 
+/** Page after page: the first one is `loaded`, `all` are those that came; `next` until the last. */
+export function usePages<T extends { next_cursor: string | null }>(
+  page: (cursor?: string) => Promise<T>,
+  conditions: unknown[],
+): { loaded: Loaded<T>; all: T[]; cursor: string | null; next: () => Promise<void> } {
+  const [more, setMore] = useState<T[]>([]);
+  const loaded = useLoad(async () => {
+    const first = await page();
+    setMore([]);
+    return first;
+  }, conditions);
+  const all = loaded.data ? [loaded.data, ...more] : [];
+  const cursor = all[all.length - 1]?.next_cursor ?? null;
+  const next = async (): Promise<void> => {
+    const found = await page(cursor ?? undefined);
+    setMore((before) => [...before, found]);
+  };
+  return { loaded, all, cursor, next };
+}
+
 export function failureFrom(error: unknown): Failure {
   return error instanceof Failure ? error : new Failure(String(error), "", 0);
 }

@@ -5,6 +5,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Failure } from "./api";
 import { ago, moment, percent } from "./format";
 import { failureFrom, type Loaded } from "./load";
+import { place, setQuery } from "./router";
 import { tierName, words } from "./words";
 
 // Marks that turn the direction of what follows: shown, so that no text looks like another one.
@@ -88,13 +89,7 @@ export function Note({
   );
 }
 
-export function Failed({
-  failure,
-  again,
-}: {
-  failure: Failure;
-  again?: (() => void) | undefined;
-}): JSX.Element {
+export function Failed({ failure, again }: { failure: Failure; again?: (() => void) | undefined }): JSX.Element {
   return (
     <Note kind="bad">
       <span dir="auto">{failure.message}</span>
@@ -108,13 +103,7 @@ export function Failed({
 }
 
 /** The answer of a page, or a sentence in its place. */
-export function Shown<T>({
-  of,
-  children,
-}: {
-  of: Loaded<T>;
-  children: (data: T) => ComponentChildren;
-}): JSX.Element {
+export function Shown<T>({ of, children }: { of: Loaded<T>; children: (data: T) => ComponentChildren }): JSX.Element {
   return (
     <div class={of.busy && of.data ? "stale" : ""} aria-busy={of.busy}>
       {of.failure && <Failed failure={of.failure} again={of.again} />}
@@ -135,8 +124,12 @@ export function Waiting(): JSX.Element {
   );
 }
 
-export function Empty({ children }: { children: ComponentChildren }): JSX.Element {
-  return <div class="empty">{children}</div>;
+export function Empty({ text }: { text: string }): JSX.Element {
+  return (
+    <div class="empty">
+      <p>{text}</p>
+    </div>
+  );
 }
 
 export function Degraded({ of }: { of: readonly string[] }): JSX.Element | null {
@@ -300,11 +293,7 @@ export function Bar({
 }
 
 /** How often something helped, with its interval of 95 %. */
-export function Success({
-  of,
-}: {
-  of: { value: number; low: number; high: number };
-}): JSX.Element {
+export function Success({ of }: { of: { value: number; low: number; high: number } }): JSX.Element {
   const told = words.value.interval(percent(of.low), percent(of.high));
   return (
     <span class="success" title={told}>
@@ -400,18 +389,101 @@ export function AskDialog(): JSX.Element | null {
   );
 }
 
-/** A form that sends once, shows why it failed, and stays. */
-export function useSending(send: () => Promise<unknown>): {
+interface Sending {
   submit: (event: Event) => void;
   failure: Failure | undefined;
-} {
+  busy: boolean;
+}
+
+/** A form that sends once, shows why it failed, and stays. */
+export function useSending(send: () => Promise<unknown>): Sending {
   const [failure, setFailure] = useState<Failure>();
+  const [busy, setBusy] = useState(false);
   const submit = (event: Event): void => {
     event.preventDefault();
+    if (busy) return;
     setFailure(undefined);
-    send().catch((error: unknown) => setFailure(failureFrom(error)));
+    setBusy(true);
+    send()
+      .catch((error: unknown) => setFailure(failureFrom(error)))
+      .finally(() => setBusy(false));
   };
-  return { submit, failure };
+  return { submit, failure, busy };
+}
+
+/** Why a form failed, and its buttons. */
+export function FormEnd({
+  of,
+  action,
+  off,
+  cancel,
+}: {
+  of: Sending;
+  action: string;
+  off: boolean;
+  cancel?: () => void;
+}): JSX.Element {
+  return (
+    <>
+      {of.failure && <Failed failure={of.failure} />}
+      <div class="row end">
+        {cancel && (
+          <button type="button" class="plain" onClick={cancel}>
+            {words.value.cancel}
+          </button>
+        )}
+        <button class="main" disabled={off || of.busy}>
+          {action}
+        </button>
+      </div>
+    </>
+  );
+}
+
+/** What a key or a secret is: here, once, and nowhere else. */
+export function Secret({ says, of, close }: { says: string; of: string; close: () => void }): JSX.Element {
+  const copy = (): void =>
+    void navigator.clipboard?.writeText(of).then(() => tell(words.value.copied));
+  return (
+    <Note kind="good">
+      <span>{says}</span>
+      <code dir="ltr" class="secret">
+        {of}
+      </code>
+      <button class="plain" onClick={copy}>
+        {words.value.copy}
+      </button>
+      <button class="plain" onClick={close}>
+        {words.value.close}
+      </button>
+    </Note>
+  );
+}
+
+/** A line of words in the address, asked with a button; `children`: what else narrows it. */
+export function SearchForm({
+  name,
+  label,
+  action = words.value.show,
+  children,
+}: {
+  name: string;
+  label: string;
+  action?: string;
+  children?: ComponentChildren;
+}): JSX.Element {
+  const [text, setText] = useState(place.value.query.get(name) ?? "");
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    setQuery({ [name]: text.trim() || undefined });
+  };
+  return (
+    <form class="question" role="search" onSubmit={submit}>
+      <TextField label={label} type="search" most={2000} value={text} set={setText} />
+      {children}
+      <button class="plain">{action}</button>
+    </form>
+  );
 }
 
 interface Told {

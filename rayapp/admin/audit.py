@@ -13,6 +13,8 @@ from rayapp.core.runtime import Clock
 logger = logging.getLogger(__name__)
 # Ids of an entry and characters of each: what callers choose does not make rows grow.
 MAX_IDS, MAX_CHARS = 20, 200
+# Memories of one request; of more, how many they were is kept beside these.
+MAX_MEMORIES = 100
 
 
 class AuditLog:
@@ -30,6 +32,9 @@ class AuditLog:
         micros, turn = int(at.timestamp() * 1e6), next(self._count)
         done = {field.name: getattr(deed, field.name) for field in fields(deed)}
         done["ids"] = {name: deed.ids[name][:MAX_CHARS] for name in list(deed.ids)[:MAX_IDS]}
+        done["memory_ids"] = tuple(one[:MAX_CHARS] for one in deed.memory_ids[:MAX_MEMORIES])
+        if len(deed.memory_ids) > MAX_MEMORIES:
+            done["ids"]["memories"] = str(len(deed.memory_ids))
         entry = AuditEntry(
             entry_id=f"{micros:014x}{turn:08x}{uuid.uuid4().hex[:8]}",
             at=at,

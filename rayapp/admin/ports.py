@@ -302,6 +302,7 @@ class Deed:
 
     Attributes:
         user_id: the owner in whose name, `ids`: what the address and the handler named.
+        memory_ids: of a request about many memories, those that it named.
         source: the address that asked. `status`: of the answer.
     """
 
@@ -314,6 +315,7 @@ class Deed:
     ids: Mapping[str, str]
     status: int
     request_id: str
+    memory_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,8 @@ class Call:
     """Made by the middleware after authentication; `body` is complete and within its limit.
 
     `notes` go into the log line of the request: plain values, never a text. `ids`: what the call is
-    about beside those of its path, for the audit log. `status` is that of the answer where it is
-    not the one of the route.
+    about beside those of its path, for the audit log; `memory_ids` where they are many. `status` is
+    that of the answer where it is not the one of the route.
     """
 
     services: Services
@@ -33,6 +33,7 @@ class Call:
     notes: dict[str, object] = field(default_factory=dict)
     status: int | None = None
     ids: dict[str, str] = field(default_factory=dict)
+    memory_ids: tuple[str, ...] = ()
     _data: dict[str, Any] | None = field(default=None, repr=False)
     _began: float = field(init=False, repr=False)
 

@@ -273,6 +273,7 @@ async def _audit(services: Services, passage: _Passage) -> None:
         method=rule.method,
         route=rule.template,
         ids={**scope.get("path_params", {}), **call.ids},
+        memory_ids=call.memory_ids,
         status=passage.reply.status,
         request_id=passage.reply.request_id,
     )

@@ -23,6 +23,7 @@ class DerivedCalls(Core):
         until: datetime | None = None,
         subject_id: str | None = None,
         perspective_owner_id: str | None = None,
+        node_id: str | None = None,
         limit: int | None = None,
         **who: Unpack[Reader],
     ) -> Talk[tuple[derived.EpisodeView, ...]]:
@@ -33,6 +34,7 @@ class DerivedCalls(Core):
             until=None if until is None else until.isoformat(),
             subject_id=subject_id,
             perspective_owner_id=perspective_owner_id,
+            node_id=node_id,
             limit=limit,
         )
         return (yield from self.reading(derived.EpisodesAnswer, path, **who)).episodes
@@ -58,6 +60,7 @@ class DerivedCalls(Core):
         subject_type: str | None = None,
         subject_id: str | None = None,
         perspective_owner_id: str | None = None,
+        node_id: str | None = None,
         limit: int | None = None,
         **who: Unpack[Reader],
     ) -> Talk[tuple[derived.ThoughtView, ...]]:
@@ -68,6 +71,7 @@ class DerivedCalls(Core):
             subject_type=subject_type,
             subject_id=subject_id,
             perspective_owner_id=perspective_owner_id,
+            node_id=node_id,
             limit=limit,
         )
         return (yield from self.reading(derived.ThoughtsAnswer, path, **who)).thoughts

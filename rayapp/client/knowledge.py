@@ -128,10 +128,15 @@ class KnowledgeCalls(Core):
 
     @call
     def knowledge_merges(
-        self, state: MergeState | None = None, *, limit: int | None = None, **who: Unpack[Reader]
+        self,
+        state: MergeState | None = None,
+        *,
+        node_id: str | None = None,
+        limit: int | None = None,
+        **who: Unpack[Reader],
     ) -> Talk[tuple[knowledge.MergeView, ...]]:
-        """Merges, splits and proposals, the latest first."""
-        path = asked(f"{KNOWLEDGE}/merges", state=state, limit=limit)
+        """Merges, splits and proposals, the latest first; `node_id`: of this node."""
+        path = asked(f"{KNOWLEDGE}/merges", state=state, node_id=node_id, limit=limit)
         return (yield from self.reading(knowledge.MergesAnswer, path, **who)).merges
 
     @call

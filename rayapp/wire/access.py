@@ -108,7 +108,11 @@ class AuditQuery(bases.Strict):
 
 
 class AuditEntryView(bases.Answer):
-    """Who did what, when and from where; no text."""
+    """Who did what, when and from where; no text.
+
+    `memory_ids`: the first of those that a request about many named; `ids.memories`: how many they
+    were.
+    """
 
     entry_id: str
     at: datetime
@@ -120,6 +124,7 @@ class AuditEntryView(bases.Answer):
     method: str
     route: str
     ids: dict[str, str]
+    memory_ids: tuple[str, ...]
     status: int
     request_id: str
 

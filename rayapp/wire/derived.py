@@ -25,6 +25,7 @@ MAX_NARRATIVE, MAX_TITLE, MAX_EMOTIONS = 20_000, 200, 20
 FOUND = "At most so many."
 OF_SUBJECT = "Whom it is about; default anybody."
 OF_VIEW = "Who told it; default anybody."
+OF_NODE = "Only what names this node of the typed graph, or what is one with it."
 KINDS = ", ".join(HintKind)
 
 Emotion = Annotated[str, Field(min_length=1, max_length=40)]
@@ -39,15 +40,19 @@ def _named(name: str | None) -> str | None:
 class OfSomebody(bases.Lenient):
     """Whose."""
 
-    aliases: ClassVar = bases.camel("subject_id", "perspective_owner_id", "subject_type")
+    aliases: ClassVar = bases.camel(
+        *("subject_id", "perspective_owner_id", "subject_type", "node_id")
+    )
     subject_id: bases.Name | None = bases.optional(OF_SUBJECT)
     perspective_owner_id: bases.Name | None = bases.optional(OF_VIEW)
+    node_id: bases.Name | None = bases.optional(OF_NODE)
     limit: Limit = Field(50, description=FOUND)
 
     def whose(self) -> dict[str, str | None]:
         return {
             "subject_id": _named(self.subject_id),
             "perspective_owner_id": self.perspective_owner_id,
+            "node_id": self.node_id,
         }
 
 
@@ -64,7 +69,7 @@ class EpisodesQuery(OfSomebody):
     """Which episodes."""
 
     aliases: ClassVar = {
-        **bases.camel("subject_id", "perspective_owner_id"),
+        **bases.camel("subject_id", "perspective_owner_id", "node_id"),
         "from": "since",
         "to": "until",
     }
@@ -147,6 +152,7 @@ class EpisodeView(bases.Answer):
     topics: tuple[str, ...]
     people: tuple[str, ...]
     node_ids: tuple[str, ...]
+    memory_ids: tuple[str, ...]
     doc_id: str | None
     subject_id: str | None
     perspective_owner_id: str | None
@@ -165,6 +171,7 @@ class EpisodeView(bases.Answer):
             occurred_at=row.first_at,
             ended_at=row.last_at,
             emotion_tags=row.emotions,
+            memory_ids=tuple(each.source_id for each in row.sources),
             doc_id=None if first is None else first.source_id,
         )
 
@@ -191,6 +198,7 @@ class ThoughtView(bases.Answer):
     last_at: datetime
     topics: tuple[str, ...]
     node_ids: tuple[str, ...]
+    memory_ids: tuple[str, ...]
     opposes: tuple[str, ...]
     subject_id: str | None
     perspective_owner_id: str | None
@@ -210,6 +218,7 @@ class ThoughtView(bases.Answer):
             subject_name="" if pattern is None else pattern.name,
             confidence=one.confidence,
             trend=one.trend.value,
+            memory_ids=tuple(each.source_id for each in row.sources),
             opposes=one.opposes,
         )
 

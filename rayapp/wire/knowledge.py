@@ -150,6 +150,7 @@ class MergesQuery(bases.Lenient):
     """Which merges."""
 
     state: MergeState | None = bases.optional("Only those; `pending` are proposals.")
+    node_id: bases.Name | None = bases.optional("Only those of this node and its parts.")
     limit: int = Field(50, ge=1, le=bases.MAX_PAGE, description=FOUND)
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rayapp.understanding.derived.records import DerivedKind, State
 from tests.browser.conftest import PATIENCE_MS, Served, Visit
+from tests.support.derived_contract import a_row, put
+from tests.support.harness import unsuspended
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -70,6 +74,14 @@ def filled(served: Served) -> dict[str, str]:
         haifa = http.post("/api/knowledge/entity", json=place).json()["node"]["id"]
         link = {"from_id": dana, "type": "LIVES_IN", "to_id": haifa}
         http.post("/api/knowledge/relationships", json=link).raise_for_status()
+        friend = http.post("/api/knowledge/entity", json={**person, "name": "Noa"}).json()
+        link = {"from_id": dana, "type": "FRIEND_OF", "to_id": friend["node"]["id"]}
+        http.post("/api/knowledge/relationships", json=link).raise_for_status()
+    said = tuple(replace(one, node_ids=(dana,)) for one in a_row(1).sources)
+    thought = a_row(1, sources=said)
+    told = {"kind": DerivedKind.EPISODE, "state": State.ACCEPTED, "pattern": None}
+    episode = a_row(2, sources=said, title="שמחה בריצה", **told)
+    unsuspended(put(served.world.derived, thought, episode, user=USER))
     return {"memory": found, "book": book, "person": dana}
 
 
@@ -123,7 +135,7 @@ def test_the_pages_behind_them(
         f"memories/{filled['memory']}": "Dana parks on the third floor",
         f"documents/{filled['book']}": "The roses need water on Mondays.",
         "conversations/talk": "Upstairs.",
-        f"people/{filled['person']}": "Haifa",
+        f"people/{filled['person']}": "Joy about running",
     }
     page = visit(f"{served.url}/console/", user=USER, lang=lang, theme=theme, width=width)
     for path, text in paths.items():

@@ -12,7 +12,11 @@ import pytest
 
 from rayapp.admin.api_keys import ApiKeyService
 from rayapp.admin.ports import Scope
+from rayapp.core.scope import WriteScope
+from rayapp.understanding.statements.ports import KnowledgeRows
+from rayapp.understanding.statements.records import Merge, MergeState
 from tests.browser.conftest import PATIENCE_MS, Served, Visit, serving
+from tests.support.derived_contract import AT, a_row, put
 from tests.support.harness import unsuspended
 
 if TYPE_CHECKING:
@@ -94,6 +98,8 @@ def test_silence_is_shown_with_its_reason(served: Served, visit: Visit) -> None:
             if index["pending"] == index["unencoded"] == 0:
                 break
             time.sleep(0.1)
+        else:
+            raise AssertionError("the encoder has not read all of them")
     address = f"{served.url}/console/ask?q=Who+won+the+chess+olympiad+in+Baku%3F"
     page = visit(address, user="silent", lang="he")
     page.get_by_text("הזיכרון שותק").wait_for()
@@ -312,6 +318,148 @@ def test_somebody_is_added_linked_looked_up_and_deleted(served: Served, visit: V
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.get_by_text("Deleted.").wait_for()
     assert page.get_by_role("link", name="Omer").count() == 0
+
+
+def test_two_are_one_and_one_is_two_and_back(served: Served, visit: Visit) -> None:
+    texts = ("Ruth Cohen lives in Haifa", "Ruth Cohen lives in Acre", "Rutie lives in Eilat")
+    with served.http("two") as http:
+        for text in texts:
+            body = {"text": text, "tier": "history"}
+            http.post("/api/memory/store", json=body).raise_for_status()
+        until, ids = time.monotonic() + 20, dict[str, str]()
+        while (
+            len(ids) < 2
+            or http.get(f"/api/knowledge/nodes/{ids['Ruth Cohen']}").json()["node"]["mentions"] < 2
+        ):
+            assert time.monotonic() < until, "not all of them are known"
+            time.sleep(0.1)
+            asked = {"type": "Person"}
+            found = http.get("/api/knowledge/nodes", params=asked).json()["nodes"]
+            ids = {one["name"]: one["id"] for one in found if one["name"].startswith("Rut")}
+        page = visit(f"{served.url}/console/people/{ids['Ruth Cohen']}", user="two", lang="he")
+        page.get_by_role("button", name="מיזוג").click()
+        page.get_by_label("זהה ל־").select_option(label="Rutie")
+        page.get_by_role("button", name="לראות מה זה יעשה").click()
+        page.get_by_text("עדיין לא השתנה דבר").wait_for()
+        assert http.get("/api/knowledge/merges").json()["merges"] == []
+        page.get_by_role("button", name="למזג").click()
+        page.locator(".chip", has_text="Rutie").wait_for()
+        (merged,) = http.get("/api/knowledge/merges").json()["merges"]
+        assert (merged["state"], merged["gone"]["name"]) == ("done", "Rutie")
+        page.get_by_role("button", name="לבטל את הפעולה").first.click()
+        page.get_by_text("הוחזר", exact=True).first.wait_for()
+
+        page.get_by_role("button", name="פיצול").click()
+        page.get_by_label(texts[1]).check()
+        page.get_by_role("button", name="לראות מה זה יעשה").click()
+        page.get_by_role("button", name="לפצל").click()
+        page.get_by_text("≠").wait_for()
+        people = http.get("/api/knowledge/nodes", params={"type": "Person"}).json()["nodes"]
+        assert [one["name"] for one in people].count("Ruth Cohen") == 2
+
+
+# What a person presses and reads, in both languages.
+DECIDING = {
+    "en": ("Undo", "Accept", "Decline", "names 80%", "State"),
+    "he": ("לבטל את הפעולה", "אישור", "דחייה", "שמות 80%", "מצב"),
+}
+
+
+@pytest.mark.parametrize("lang", DECIDING)
+def test_what_waits_is_decided(served: Served, visit: Visit, lang: str) -> None:
+    from playwright.sync_api import expect
+
+    undo, accept, decline, alike, state = DECIDING[lang]
+    user = f"decides-{lang}"
+    with served.http(user) as http:
+        nodes = []
+        for called in ("Sarah Cohen", "Sarah"):
+            body = {"type": "Person", "name": called}
+            nodes.append(http.post("/api/knowledge/entity", json=body).json()["node"]["id"])
+        proposed = Merge(
+            merge_id=f"merge-{lang}",
+            state=MergeState.PENDING,
+            kept_id=nodes[0],
+            gone_id=nodes[1],
+            score=0.5,
+            reasons=("name 0.80", "time 1.00"),
+            created_at=AT,
+        )
+
+        async def propose(rows: KnowledgeRows) -> None:
+            await rows.put_merges([proposed])
+
+        said = tuple(one for day in (1, 2, 3) for one in a_row(day).sources)
+        names = ("Thought 1", "Thought 2", "Thought 3")
+        rows = [
+            a_row(at, derived_id=f"{lang}-{at}", title=title, sources=said)
+            for at, title in enumerate(names)
+        ]
+        unsuspended(put(served.world.derived, *rows, user=user))
+        unsuspended(served.world.knowledge.change(WriteScope(user), propose))
+        page = visit(f"{served.url}/console/review", user=user, lang=lang)
+        waits, now = page.locator("main .list > li"), page.locator("li[aria-current=true]")
+        stands = dict.fromkeys((*names, "Sarah = Sarah Cohen"), "pending")
+
+        def check(count: int, chosen: str, **changed: str) -> None:
+            """So many are shown, this one is chosen, and the service knows what was decided."""
+            expect(waits).to_have_count(count)
+            expect(now).to_contain_text(chosen)
+            stands.update({title.replace("_", " "): value for title, value in changed.items()})
+            until, found = time.monotonic() + PATIENCE_MS / 1000, dict[str, str]()
+            while found != stands:
+                assert time.monotonic() < until, found
+                time.sleep(0.05)
+                for each in ("pending", "accepted", "declined"):
+                    answer = http.get("/api/review", params={"state": each}).json()["items"]
+                    found |= {one["title"]: each for one in answer}
+
+        check(4, "Thought 3")
+        for key in "jjk":
+            page.keyboard.press(key)
+        check(4, "Thought 2")
+        # A key that is pressed twice is for two.
+        page.keyboard.press("a")
+        page.keyboard.press("d")
+        check(2, "Sarah", Thought_2="accepted", Thought_1="declined")
+        page.keyboard.press("u")
+        check(3, "Thought 1", Thought_1="pending")
+        page.keyboard.press("e")
+        # The first field is where one writes at once.
+        page.locator("form input:focus").wait_for()
+        page.keyboard.press("Control+a")
+        page.keyboard.type("בין שתי שפות")
+        page.keyboard.press("Enter")
+        stands["בין שתי שפות"] = stands.pop("Thought 1")
+        check(2, "Sarah", **{"בין שתי שפות": "accepted"})
+        page.locator(".toast").get_by_role("button", name=undo).click()
+        stands["Thought 1"] = stands.pop("בין שתי שפות")
+        check(3, "Thought 1", Thought_1="pending")
+
+        merge = waits.filter(has_text="Sarah")
+        merge.get_by_text(alike).wait_for()
+        expect(merge.get_by_role("link")).to_have_text(["Sarah", "Sarah Cohen"])
+        assert merge.get_by_role("button").count() == 2
+        merge.get_by_role("button", name=accept).click()
+        check(2, "Thought 1", **{"Sarah = Sarah Cohen": "accepted"})
+        people = http.get("/api/knowledge/nodes", params={"type": "Person"}).json()["nodes"]
+        assert [one["name"] for one in people] == ["Sarah Cohen"]
+        page.get_by_label(state).select_option("accepted")
+        waits.filter(has_text="Sarah").get_by_role("button", name=undo).click()
+        # Two people again: what somebody took apart is not proposed any more.
+        del stands["Sarah = Sarah Cohen"]
+        check(1, "Thought 2")
+
+        # A kind that the page has never heard of is a yes or a no.
+        (odd,) = http.get("/api/review", params={"state": "accepted"}).json()["items"]
+        odd |= {"kind": "odd_one", "state": "pending", "confidence": 0, "text": "מילה"}
+        answer = {"success": True, "waiting": {"odd_one": 1}, "items": [odd]}
+        page.route("**/api/review?*", lambda asked: asked.fulfill(json=answer))
+        page.reload()
+        expect(waits.get_by_role("button")).to_have_text([accept, decline, undo])
+        expect(waits).to_contain_text("odd one")
+        page.keyboard.press("e")
+        expect(waits.locator("form, p:empty")).to_have_count(0)
 
 
 def test_a_key_is_made_rotated_and_revoked(served: Served, visit: Visit) -> None:

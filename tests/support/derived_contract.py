@@ -123,6 +123,8 @@ class DerivedStoreContract:
         assert await ids(subject_ids=(None,)) == ["row-2", "row-1"]
         assert await ids(subject_ids=(None, "child")) == ["row-3", "row-2", "row-1"]
         assert await ids(perspective_ids=("parent",)) == ["row-3"]
+        assert await ids(node_ids=("n-2", "n-9"), limit=1) == ["row-3"]
+        assert await ids(node_ids=("n-9",)) == await ids(node_ids=()) == []
         assert await ids(since=AT + timedelta(days=2)) == ["row-3", "row-2"]
         assert await ids(until=AT + timedelta(days=2)) == ["row-2", "row-1"]
 

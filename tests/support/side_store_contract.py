@@ -285,6 +285,7 @@ class AuditContract:
                 method="DELETE",
                 route="/api/memory/user",
                 ids={"memory_id": "m", "a.b": "c"},
+                memory_ids=("m-1", "m-2")[:number],
                 status=200,
                 request_id="r",
                 expires_at=now + timedelta(days=number),

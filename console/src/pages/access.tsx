@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { answerOf, api, type Schemas } from "../api";
 import { moment, number } from "../format";
-import { useLoad } from "../load";
+import { useLoad, usePages } from "../load";
 import { place, setQuery } from "../router";
-import { ask, Choice, Facts, Failed, Note, Said, Shown, tell, TextField, useSending, When } from "../ui";
+import { ask, Choice, Facts, FormEnd, Said, Secret, Shown, tell, TextField, useSending, When } from "../ui";
 import { fill, valueName, words } from "../words";
 import { More } from "./memories";
 
@@ -31,7 +31,9 @@ export function Keys(): JSX.Element {
     <section class="card">
       <h2>{words.value.keys}</h2>
       <p class="quiet">{words.value.keysLead}</p>
-      {made.value && <Secret of={made.value} close={() => (made.value = undefined)} />}
+      {made.value && (
+        <Secret says={words.value.keyShown} of={made.value.key} close={() => (made.value = undefined)} />
+      )}
       {adding.value ? (
         <NewKey done={done} cancel={() => (adding.value = false)} />
       ) : (
@@ -53,29 +55,6 @@ export function Keys(): JSX.Element {
         }
       </Shown>
     </section>
-  );
-}
-
-/** The key itself: here, once, and nowhere else. */
-function Secret({ of, close }: { of: Schemas["KeyMadeAnswer"]; close: () => void }): JSX.Element {
-  return (
-    <Note kind="good">
-      <span>{words.value.keyShown}</span>
-      <code dir="ltr" class="secret">
-        {of.key}
-      </code>
-      <button
-        class="plain"
-        onClick={() =>
-          void navigator.clipboard?.writeText(of.key).then(() => tell(words.value.copied))
-        }
-      >
-        {words.value.copy}
-      </button>
-      <button class="plain" onClick={close}>
-        {words.value.close}
-      </button>
-    </Note>
   );
 }
 
@@ -171,7 +150,7 @@ function NewKey({
   const [org, setOrg] = useState("");
   const [scope, setScope] = useState("write");
   const [until, setUntil] = useState("");
-  const { submit, failure } = useSending(async () => {
+  const sending = useSending(async () => {
     done(
       await answerOf(
         api.POST("/api/admin/keys", {
@@ -188,7 +167,7 @@ function NewKey({
     );
   });
   return (
-    <form aria-label={words.value.makeKey} onSubmit={submit}>
+    <form aria-label={words.value.makeKey} onSubmit={sending.submit}>
       <div class="filters">
         <TextField label={words.value.keyName} most={100} value={name} set={setName} />
         <TextField
@@ -215,15 +194,7 @@ function NewKey({
         />
         <TextField label={words.value.endsOn} type="date" value={until} set={setUntil} />
       </div>
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button type="button" class="plain" onClick={cancel}>
-          {words.value.cancel}
-        </button>
-        <button class="main" disabled={!principal.trim()}>
-          {words.value.makeKey}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.makeKey} off={!principal.trim()} cancel={cancel} />
     </form>
   );
 }
@@ -239,12 +210,7 @@ const entries = (who: string, cursor?: string): Promise<Schemas["AuditAnswer"]> 
 
 export function Audit(): JSX.Element {
   const who = place.value.query.get("who") ?? "";
-  const more = useSignal<Schemas["AuditAnswer"][]>([]);
-  const loaded = useLoad(async () => {
-    const found = await entries(who);
-    more.value = [];
-    return found;
-  }, [who]);
+  const { loaded, all, cursor, next } = usePages((at) => entries(who, at), [who]);
   return (
     <section class="card">
       <h2>{words.value.audit}</h2>
@@ -259,10 +225,8 @@ export function Audit(): JSX.Element {
         />
       </div>
       <Shown of={loaded}>
-        {(first) => {
-          const pages = [first, ...more.value];
-          const rows = pages.flatMap((one) => one.entries);
-          const cursor = pages[pages.length - 1]?.next_cursor;
+        {() => {
+          const rows = all.flatMap((one) => one.entries);
           return rows.length ? (
             <>
               <ul class="list">
@@ -270,14 +234,7 @@ export function Audit(): JSX.Element {
                   <Entry key={one.entry_id} of={one} />
                 ))}
               </ul>
-              {cursor && (
-                <More
-                  key={cursor}
-                  next={async () => {
-                    more.value = [...more.value, await entries(who, cursor)];
-                  }}
-                />
-              )}
+              {cursor && <More key={cursor} next={next} />}
             </>
           ) : (
             <p class="quiet">{words.value.noEntries}</p>
@@ -314,6 +271,12 @@ function Entry({ of }: { of: Schemas["AuditEntryView"] }): JSX.Element {
             </span>
           ))}
         </div>
+        {of.memory_ids.length > 0 && (
+          <details>
+            <summary>{fill(words.value.found, number(of.memory_ids.length))}</summary>
+            <bdi dir="ltr">{of.memory_ids.join(", ")}</bdi>
+          </details>
+        )}
       </div>
     </li>
   );

@@ -8,21 +8,7 @@ import { useLoad } from "../load";
 import { place, setQuery, to } from "../router";
 import { mayWrite } from "../session";
 import {
-  Act,
-  Bar,
-  Choice,
-  Degraded,
-  Empty,
-  Head,
-  Note,
-  Said,
-  Shown,
-  Success,
-  Tags,
-  tell,
-  TextField,
-  Tier,
-  When,
+  Act, Bar, Choice, Degraded, Empty, Head, Note, Said, Shown, Success, Tags, tell, TextField, Tier, When,
 } from "../ui";
 import { fill, reasonName, TIER_NAMES, tierName, valueName, words } from "../words";
 
@@ -107,9 +93,7 @@ export function AskPage(): JSX.Element {
           {beside && <Results wanted={{ q, tier: beside, recipe }} turn={turn.value} />}
         </div>
       ) : (
-        <Empty>
-          <p>{words.value.noQuestion}</p>
-        </Empty>
+        <Empty text={words.value.noQuestion} />
       )}
       {q && <WhyNot q={q} key={q} />}
     </>
@@ -185,15 +169,7 @@ function Silence({ answer, q }: { answer: Answer; q: string }): JSX.Element {
   );
 }
 
-function HitCard({
-  hit,
-  best,
-  receipt,
-}: {
-  hit: Hit;
-  best: number;
-  receipt: string | null;
-}): JSX.Element {
+function HitCard({ hit, best, receipt }: { hit: Hit; best: number; receipt: string | null }): JSX.Element {
   const of = hit.score_summary;
   const judge = async (outcome: "worked" | "failed"): Promise<void> => {
     await answerOf(

@@ -80,9 +80,7 @@ export function BlockPage(): JSX.Element {
       {q ? (
         <Block q={q} budget={budget} />
       ) : (
-        <Empty>
-          <p>{words.value.noBlock}</p>
-        </Empty>
+        <Empty text={words.value.noBlock} />
       )}
     </>
   );
@@ -153,15 +151,7 @@ function Block({ q, budget }: { q: string; budget: string }): JSX.Element {
 
 const LINE = /^(?:•|\[(\d+)\])?\s*\[([a-z_]+):([^\]\s]+)\]\s*(.*)$/u;
 
-function Sections({
-  title,
-  hint,
-  text,
-}: {
-  title: string;
-  hint: string;
-  text: string;
-}): JSX.Element | null {
+function Sections({ title, hint, text }: { title: string; hint: string; text: string }): JSX.Element | null {
   const parts = partsOf(text);
   if (!parts.some((part) => part.lines.length)) return null;
   return (

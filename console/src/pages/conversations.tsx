@@ -1,13 +1,11 @@
 // Conversations: what was said, what each turn used and taught, and how to take it back.
-import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import { answerOf, api, type Schemas } from "../api";
 import { number, percent } from "../format";
-import { useLoad } from "../load";
-import { go, place, setQuery, to } from "../router";
+import { usePages } from "../load";
+import { go, place, to } from "../router";
 import { mayWrite } from "../session";
-import { ask, Degraded, Empty, Head, Said, Shown, tell, TextField, When } from "../ui";
+import { ask, Degraded, Empty, Head, Said, SearchForm, Shown, tell, When } from "../ui";
 import { fill, tierName, valueName, words } from "../words";
 import { More } from "./memories";
 
@@ -24,37 +22,14 @@ const page = (query: string, cursor?: string): Promise<Answer> =>
 
 export function Conversations(): JSX.Element {
   const q = place.value.query.get("q") ?? "";
-  const [text, setText] = useState(q);
-  const more = useSignal<Answer[]>([]);
-  const loaded = useLoad(async () => {
-    const found = await page(q);
-    more.value = [];
-    return found;
-  }, [q]);
+  const { loaded, all, cursor, next } = usePages((at) => page(q, at), [q]);
   return (
     <>
       <Head title={words.value.conversations} lead={words.value.conversationsLead} />
-      <form
-        class="question"
-        role="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          setQuery({ q: text.trim() || undefined });
-        }}
-      >
-        <TextField
-          label={words.value.searchConversations}
-          type="search"
-          value={text}
-          set={setText}
-        />
-        <button class="plain">{words.value.show}</button>
-      </form>
+      <SearchForm name="q" label={words.value.searchConversations} />
       <Shown of={loaded}>
         {(data) => {
-          const all = [data, ...more.value];
           const rows = all.flatMap((one) => one.conversations);
-          const cursor = all[all.length - 1]?.next_cursor;
           return (
             <>
               <Degraded of={data.degraded} />
@@ -80,18 +55,9 @@ export function Conversations(): JSX.Element {
                   ))}
                 </ul>
               ) : (
-                <Empty>
-                  <p>{q ? words.value.noConversationMatch : words.value.noConversations}</p>
-                </Empty>
+                <Empty text={q ? words.value.noConversationMatch : words.value.noConversations} />
               )}
-              {cursor && (
-                <More
-                  key={cursor}
-                  next={async () => {
-                    more.value = [...more.value, await page(q, cursor)];
-                  }}
-                />
-              )}
+              {cursor && <More key={cursor} next={next} />}
             </>
           );
         }}
@@ -111,12 +77,7 @@ const turns = (id: string, cursor?: string): Promise<Schemas["MessagesAnswer"]> 
   );
 
 export function ConversationPage({ id }: { id: string }): JSX.Element {
-  const more = useSignal<Schemas["MessagesAnswer"][]>([]);
-  const loaded = useLoad(async () => {
-    const found = await turns(id);
-    more.value = [];
-    return found;
-  }, [id]);
+  const { loaded, all, cursor, next } = usePages((at) => turns(id, at), [id]);
   const forget = (): void =>
     ask({
       title: words.value.forgetTitle,
@@ -140,39 +101,28 @@ export function ConversationPage({ id }: { id: string }): JSX.Element {
         {words.value.conversations}
       </a>
       <Shown of={loaded}>
-        {(data) => {
-          const all = [data, ...more.value];
-          const cursor = all[all.length - 1]?.next_cursor;
-          return (
-            <>
-              <Head title={<Said text={data.title || words.value.untitled} most={200} />}>
-                <a class="button plain" href={to(["memories"], { conversation: id })}>
-                  {words.value.memories}
-                </a>
-                {mayWrite.value && (
-                  <button class="danger" onClick={forget}>
-                    {words.value.forget}
-                  </button>
-                )}
-              </Head>
-              <ol class="talk">
-                {all
-                  .flatMap((one) => one.messages)
-                  .map((message) => (
-                    <Message key={`${message.message_id} ${message.role}`} message={message} />
-                  ))}
-              </ol>
-              {cursor && (
-                <More
-                  key={cursor}
-                  next={async () => {
-                    more.value = [...more.value, await turns(id, cursor)];
-                  }}
-                />
+        {(data) => (
+          <>
+            <Head title={<Said text={data.title || words.value.untitled} most={200} />}>
+              <a class="button plain" href={to(["memories"], { conversation: id })}>
+                {words.value.memories}
+              </a>
+              {mayWrite.value && (
+                <button class="danger" onClick={forget}>
+                  {words.value.forget}
+                </button>
               )}
-            </>
-          );
-        }}
+            </Head>
+            <ol class="talk">
+              {all
+                .flatMap((one) => one.messages)
+                .map((message) => (
+                  <Message key={`${message.message_id} ${message.role}`} message={message} />
+                ))}
+            </ol>
+            {cursor && <More key={cursor} next={next} />}
+          </>
+        )}
       </Shown>
     </>
   );

@@ -48,9 +48,7 @@ export function Documents(): JSX.Element {
                 ))}
               </ul>
             ) : (
-              <Empty>
-                <p>{words.value.noDocuments}</p>
-              </Empty>
+              <Empty text={words.value.noDocuments} />
             )}
           </>
         )}

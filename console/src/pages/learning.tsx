@@ -1,12 +1,11 @@
 // What outcomes taught: which memories help, how they climb, which tools and tiers pay.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import { answerOf, api, type Schemas } from "../api";
 import { number, percent } from "../format";
 import { useLoad } from "../load";
-import { place, setQuery, to } from "../router";
+import { place, to } from "../router";
 import { mayWrite } from "../session";
-import { Act, Bar, Facts, Head, Said, Shown, Success, tell, TextField, Tier, When } from "../ui";
+import { Act, Bar, Facts, Head, Said, SearchForm, Shown, Success, tell, Tier, When } from "../ui";
 import { fill, tierName, valueName, words } from "../words";
 
 // From where a memory begins to where it stays.
@@ -248,28 +247,11 @@ function Routing(): JSX.Element {
 /** What would be told to a model beside the memories, for one question. */
 function Insights(): JSX.Element {
   const q = place.value.query.get("q") ?? "";
-  const [text, setText] = useState(q);
   return (
     <section class="card">
       <h2>{words.value.insights}</h2>
       <p class="quiet">{words.value.insightsLead}</p>
-      <form
-        class="question"
-        role="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          setQuery({ q: text.trim() || undefined });
-        }}
-      >
-        <TextField
-          label={words.value.question}
-          type="search"
-          most={2000}
-          value={text}
-          set={setText}
-        />
-        <button class="plain">{words.value.show}</button>
-      </form>
+      <SearchForm name="q" label={words.value.question} />
       {q && <Told q={q} />}
     </section>
   );
@@ -315,13 +297,7 @@ function Told({ q }: { q: string }): JSX.Element {
   );
 }
 
-function Experiences({
-  title,
-  of,
-}: {
-  title: string;
-  of: Schemas["ExperienceView"][];
-}): JSX.Element | null {
+function Experiences({ title, of }: { title: string; of: Schemas["ExperienceView"][] }): JSX.Element | null {
   if (!of.length) return null;
   return (
     <>

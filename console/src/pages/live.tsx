@@ -82,9 +82,7 @@ export function Live(): JSX.Element {
           ))}
         </ol>
       ) : (
-        <Empty>
-          <p>{words.value.noEvents}</p>
-        </Empty>
+        <Empty text={words.value.noEvents} />
       )}
     </>
   );

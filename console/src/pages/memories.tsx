@@ -8,22 +8,8 @@ import { failureFrom, useLoad } from "../load";
 import { mayWrite } from "../session";
 import { place, setQuery, to } from "../router";
 import {
-  Act,
-  ask,
-  Choice,
-  Degraded,
-  Empty,
-  Failed,
-  Field,
-  Head,
-  Said,
-  Shown,
-  Success,
-  Tags,
-  tell,
-  TextField,
-  Tier,
-  When,
+  Act, ask, Choice, Degraded, Empty, Field, FormEnd, Head, Said, Shown, Success, Tags, tell, TextField, Tier,
+  useSending, When,
 } from "../ui";
 import { fill, language, TIER_NAMES, tierName, valueName, words } from "../words";
 
@@ -169,9 +155,7 @@ export function Memories(): JSX.Element {
                 {cursor && <More next={next} key={cursor} />}
               </>
             ) : (
-              <Empty>
-                <p>{filtered ? words.value.noneMatch : words.value.noMemories}</p>
-              </Empty>
+              <Empty text={filtered ? words.value.noneMatch : words.value.noMemories} />
             )}
           </>
         )}
@@ -331,13 +315,7 @@ function ChosenBar({
 
 /** The pages in blocks. A block whose rows and choices are the same is the same element: the ones
  * before cost nothing when another page comes. */
-function Blocks({
-  pages,
-  chosen,
-}: {
-  pages: readonly Memory[][];
-  chosen: Signal<ReadonlySet<string>>;
-}): JSX.Element {
+function Blocks({ pages, chosen }: { pages: readonly Memory[][]; chosen: Signal<ReadonlySet<string>> }): JSX.Element {
   const made = useRef(new Map<string, { of: Memory; picked: string; shown: JSX.Element }>());
   const choose = (id: string, on: boolean): void => {
     const ids = new Set(chosen.value);
@@ -475,38 +453,25 @@ function Remember({ done }: { done: () => void }): JSX.Element {
   const [text, setText] = useState("");
   const [tier, setTier] = useState("memory_bank");
   const [tags, setTags] = useState("");
-  const loaded = useSignal<ReturnType<typeof failureFrom> | undefined>(undefined);
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    loaded.value = undefined;
-    try {
-      await answerOf(
-        api.POST("/api/memory/store", {
-          body: {
-            text,
-            tier: tier as Schemas["Tier"],
-            tags: tagsOf(tags),
-            // What a person writes down here is meant to be kept.
-            ...(tier === "memory_bank" ? { importance: 0.8, confidence: 0.9 } : {}),
-          } as Schemas["StoreBody"],
-        }),
-      );
-      tell(words.value.saved);
-      done();
-    } catch (error) {
-      loaded.value = failureFrom(error);
-    }
-  };
+  const sending = useSending(async () => {
+    await answerOf(
+      api.POST("/api/memory/store", {
+        body: {
+          text,
+          tier: tier as Schemas["Tier"],
+          tags: tagsOf(tags),
+          // What a person writes down here is meant to be kept.
+          ...(tier === "memory_bank" ? { importance: 0.8, confidence: 0.9 } : {}),
+        } as Schemas["StoreBody"],
+      }),
+    );
+    tell(words.value.saved);
+    done();
+  });
   const tiers = ["memory_bank", "history", "working", "patterns"];
   return (
-    <form class="card" onSubmit={(event) => void submit(event)}>
-      <TextField
-        label={words.value.text}
-        rows={3}
-        required
-        value={text}
-        set={setText}
-      />
+    <form class="card" onSubmit={sending.submit}>
+      <TextField label={words.value.text} rows={3} required value={text} set={setText} />
       <div class="filters">
         <Choice
           label={words.value.tier}
@@ -522,12 +487,7 @@ function Remember({ done }: { done: () => void }): JSX.Element {
           set={setTags}
         />
       </div>
-      {loaded.value && <Failed failure={loaded.value} />}
-      <div class="row end">
-        <button class="main" disabled={!text.trim()}>
-          {words.value.save}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.save} off={!text.trim()} />
     </form>
   );
 }

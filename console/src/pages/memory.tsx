@@ -2,13 +2,16 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { answerOf, api, type Failure, type Schemas } from "../api";
+import { answerOf, api, type Schemas } from "../api";
 import { differences } from "../diff";
 import { moment, number } from "../format";
-import { failureFrom, useEvery, useLoad } from "../load";
+import { useEvery, useLoad } from "../load";
 import { go, to } from "../router";
 import { mayWrite } from "../session";
-import { Act, Facts, Failed, Head, marked, Note, Said, Shown, Success, Tags, tell, TextField, Tier, When } from "../ui";
+import {
+  Act, Facts, FormEnd, Head, marked, Note, Said, Shown, Success, Tags, tell, TextField, Tier, useSending, When,
+} from "../ui";
+import { MemoryLine } from "../texts";
 import { fill, valueName, words } from "../words";
 import { archiveOf, removeOf, restoreAll, tagsOf } from "./memories";
 
@@ -74,15 +77,7 @@ export function MemoryPage({ id }: { id: string }): JSX.Element {
   );
 }
 
-function Buttons({
-  memory,
-  again,
-  edit,
-}: {
-  memory: View;
-  again: () => void;
-  edit: () => void;
-}): JSX.Element {
+function Buttons({ memory, again, edit }: { memory: View; again: () => void; edit: () => void }): JSX.Element {
   const ids = [memory.memory_id];
   const pinnable = memory.tier === "memory_bank" && memory.status === "active";
   const pin = async (): Promise<void> => {
@@ -127,42 +122,29 @@ function Buttons({
   );
 }
 
-function Edit({
-  memory,
-  close,
-}: {
-  memory: View;
-  close: (changed: boolean) => void;
-}): JSX.Element {
+function Edit({ memory, close }: { memory: View; close: (changed: boolean) => void }): JSX.Element {
   const [text, setText] = useState(memory.text);
   const [tags, setTags] = useState(memory.tags.join(", "));
   const [reason, setReason] = useState("");
-  const [failure, setFailure] = useState<Failure>();
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setFailure(undefined);
-    try {
-      const wanted = tagsOf(tags);
-      await answerOf(
-        api.PATCH("/api/memory/items/{memory_id}", {
-          params: { path: { memory_id: memory.memory_id } },
-          body: {
-            expected_version: memory.version,
-            ...(text !== memory.text ? { text } : {}),
-            ...(wanted.join() !== memory.tags.join() ? { tags: wanted } : {}),
-            ...(reason ? { reason } : {}),
-          },
-        }),
-      );
-      tell(words.value.saved);
-      close(true);
-    } catch (error) {
-      setFailure(failureFrom(error));
-    }
-  };
+  const sending = useSending(async () => {
+    const wanted = tagsOf(tags);
+    await answerOf(
+      api.PATCH("/api/memory/items/{memory_id}", {
+        params: { path: { memory_id: memory.memory_id } },
+        body: {
+          expected_version: memory.version,
+          ...(text !== memory.text ? { text } : {}),
+          ...(wanted.join() !== memory.tags.join() ? { tags: wanted } : {}),
+          ...(reason ? { reason } : {}),
+        },
+      }),
+    );
+    tell(words.value.saved);
+    close(true);
+  });
   const same = text === memory.text && tagsOf(tags).join() === memory.tags.join();
   return (
-    <form class="card" aria-label={words.value.editing} onSubmit={(event) => void submit(event)}>
+    <form class="card" aria-label={words.value.editing} onSubmit={sending.submit}>
       <TextField
         label={words.value.text}
         rows={Math.min(14, 2 + Math.ceil(text.length / 80))}
@@ -179,24 +161,8 @@ function Edit({
         />
         <TextField label={words.value.why} value={reason} set={setReason} />
       </div>
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button type="button" class="plain" onClick={() => close(false)}>
-          {words.value.cancel}
-        </button>
-        <button class="main" disabled={same || !text.trim()}>
-          {words.value.save}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.save} off={same || !text.trim()} cancel={() => close(false)} />
     </form>
-  );
-}
-
-function MemoryLink({ id }: { id: string }): JSX.Element {
-  return (
-    <a href={to(["memories", id])} dir="ltr">
-      {id}
-    </a>
   );
 }
 
@@ -233,8 +199,8 @@ function About({ memory }: { memory: View }): JSX.Element {
         [words.value.expires, memory.expires_at && moment(memory.expires_at)],
         [words.value.validFrom, memory.valid_from && moment(memory.valid_from)],
         [words.value.validTo, memory.valid_to && moment(memory.valid_to)],
-        [words.value.replaces, memory.supersedes && <MemoryLink id={memory.supersedes} />],
-        [words.value.replacedBy, memory.superseded_by && <MemoryLink id={memory.superseded_by} />],
+        [words.value.replaces, memory.supersedes && <MemoryLine id={memory.supersedes} />],
+        [words.value.replacedBy, memory.superseded_by && <MemoryLine id={memory.superseded_by} />],
         [words.value.instruction, memory.instruction && <Said text={memory.instruction} />],
         [words.value.uses, number(stats.uses)],
         [words.value.success, judged && <Success of={memory.success_estimate} />],
@@ -270,15 +236,7 @@ async function putBack(memory: View, version: Version): Promise<void> {
   tell(words.value.saved);
 }
 
-function History({
-  memory,
-  versions,
-  again,
-}: {
-  memory: View;
-  versions: Version[];
-  again: () => void;
-}): JSX.Element {
+function History({ memory, versions, again }: { memory: View; versions: Version[]; again: () => void }): JSX.Element {
   if (!versions.length) return <p class="quiet">{words.value.noVersions}</p>;
   const older = [...versions].sort((a, b) => b.version - a.version);
   return (

@@ -1,29 +1,29 @@
 // People and things that memories name: what is said of them, since when, and by which memory.
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { answerOf, api, type Schemas } from "../api";
-import { moment, number } from "../format";
+import { answerOf, api, save, type Schemas } from "../api";
+import { moment, number, percent } from "../format";
 import known from "../known.json";
-import { useLoad } from "../load";
+import { type Loaded, useLoad } from "../load";
 import { go, place, setQuery, to } from "../router";
 import { mayWrite } from "../session";
 import { fetchMemory, memories, MemoryLine, SaidBy } from "../texts";
-import { ask, Choice, Empty, Facts, Failed, Head, Note, Said, Shown, Tags, tell, TextField, useSending, When } from "../ui";
-import { fill, relationName, typeName, valueName, words } from "../words";
+import {
+  ask, Choice, Empty, Facts, FormEnd, Head, Note, Said, SearchForm, Shown, Tags, tell, TextField, useSending,
+  When,
+} from "../ui";
+import { fill, language, relationName, typeName, valueName, words } from "../words";
 import { tagsOf } from "./memories";
+import { changes, Ledger, Merging, MOST, nodesOf, Splitting } from "./merges";
+import { Picture } from "./picture";
 
 type Node = Schemas["KnowledgeNodeView"];
 type Linked = Schemas["LinkedView"];
+type Page = Schemas["PageView"];
 
-const MOST = 200;
 const TYPES = Object.keys(known.types);
 const RELATIONS: Record<string, { source: string[] }> = known.relations;
-
-async function nodesOf(type: string): Promise<Node[]> {
-  const query = { limit: MOST, ...(type ? { type } : {}) };
-  return (await answerOf(api.GET("/api/knowledge/nodes", { params: { query } }))).nodes;
-}
 
 /** By its names; a name that none of the listed ones has is looked for by meaning among all. */
 async function named(nodes: Node[], wanted: string, type: string): Promise<Node[]> {
@@ -42,7 +42,6 @@ export function People(): JSX.Element {
   const { query } = place.value;
   const type = query.get("type") ?? "";
   const wanted = query.get("words") ?? "";
-  const [text, setText] = useState(wanted);
   const adding = useSignal(false);
   const loaded = useLoad(async () => {
     const all = await nodesOf(type);
@@ -59,23 +58,14 @@ export function People(): JSX.Element {
         )}
       </Head>
       {adding.value && <NewNode />}
-      <form
-        class="question"
-        role="search"
-        onSubmit={(event) => {
-          event.preventDefault();
-          setQuery({ words: text.trim() || undefined });
-        }}
-      >
-        <TextField label={words.value.name} type="search" most={200} value={text} set={setText} />
+      <SearchForm name="words" label={words.value.name}>
         <Choice
           label={words.value.type}
           value={type}
           options={[any, ...TYPES.map((name) => [name, typeName(name)] as const)]}
           set={(value) => setQuery({ type: value || undefined })}
         />
-        <button class="plain">{words.value.show}</button>
-      </form>
+      </SearchForm>
       <Shown of={loaded}>
         {({ all, shown }) =>
           shown.length ? (
@@ -101,9 +91,7 @@ export function People(): JSX.Element {
               {all.length === MOST && <p class="quiet">{fill(words.value.mostNamed, number(MOST))}</p>}
             </>
           ) : (
-            <Empty>
-              <p>{wanted || type ? words.value.noneNamed : words.value.noNodes}</p>
-            </Empty>
+            <Empty text={wanted || type ? words.value.noneNamed : words.value.noNodes} />
           )
         }
       </Shown>
@@ -118,14 +106,14 @@ function NewNode(): JSX.Element {
   const [type, setType] = useState("Person");
   const [name, setName] = useState("");
   const [synonyms, setSynonyms] = useState("");
-  const { submit, failure } = useSending(async () => {
+  const sending = useSending(async () => {
     const body = { type, name: name.trim(), synonyms: tagsOf(synonyms) } as Schemas["EntityBody"];
     const { node } = await answerOf(api.POST("/api/knowledge/entity", { body }));
     tell(words.value.saved);
     go(to(["people", node.id]));
   });
   return (
-    <form class="card" onSubmit={submit}>
+    <form class="card" onSubmit={sending.submit}>
       <div class="filters">
         <TextField label={words.value.newName} most={200} required value={name} set={setName} />
         <Choice
@@ -142,12 +130,7 @@ function NewNode(): JSX.Element {
           set={setSynonyms}
         />
       </div>
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button class="main" disabled={!name.trim()}>
-          {words.value.save}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.save} off={!name.trim()} />
     </form>
   );
 }
@@ -157,8 +140,12 @@ export function PersonPage({ id }: { id: string }): JSX.Element {
   const params = { path: { node_id: id } };
   const loaded = useLoad(
     () => answerOf(api.GET("/api/knowledge/nodes/{node_id}", { params })),
-    [id],
+    [id, changes.value],
   );
+  const standing = useLoad(async () => {
+    const query = { language: language.value };
+    return (await answerOf(api.GET("/api/knowledge/pages/{node_id}", { params: { ...params, query } }))).page;
+  }, [id, changes.value]);
   const said = useLoad(
     () =>
       answerOf(
@@ -166,9 +153,10 @@ export function PersonPage({ id }: { id: string }): JSX.Element {
           params: { ...params, query: { limit: MOST, ...(at ? { as_of: `${at}T23:59:59Z` } : {}) } },
         }),
       ),
-    [id, at],
+    [id, at, changes.value],
   );
-  const linking = useSignal(false);
+  const open = useSignal<"link" | "merge" | "split" | undefined>(undefined);
+  const close = (): void => void (open.value = undefined);
   const remove = (node: Node): void =>
     ask({
       title: fill(words.value.removeNode, node.name),
@@ -195,29 +183,25 @@ export function PersonPage({ id }: { id: string }): JSX.Element {
               </a>
               {mayWrite.value && (
                 <>
-                  <button
-                    class="main"
-                    aria-expanded={linking.value}
-                    onClick={() => (linking.value = !linking.value)}
-                  >
-                    {words.value.link}
-                  </button>
+                  {(["link", "merge", "split"] as const).map((form) => (
+                    <button
+                      key={form}
+                      class={form === "link" ? "main" : "plain"}
+                      aria-expanded={open.value === form}
+                      onClick={() => (open.value = open.value === form ? undefined : form)}
+                    >
+                      {words.value[form]}
+                    </button>
+                  ))}
                   <button class="danger" onClick={() => remove(node)}>
                     {words.value.remove}
                   </button>
                 </>
               )}
             </Head>
-            {linking.value && (
-              <NewLink
-                node={node}
-                done={() => {
-                  linking.value = false;
-                  loaded.again();
-                  said.again();
-                }}
-              />
-            )}
+            {open.value === "link" && <NewLink node={node} close={close} />}
+            {open.value === "merge" && <Merging node={node} close={close} />}
+            {open.value === "split" && <Splitting node={node} ids={memory_ids} close={close} />}
             <Facts
               of={[
                 [words.value.otherNames, others(node).length > 0 && <Tags of={others(node)} />],
@@ -243,17 +227,23 @@ export function PersonPage({ id }: { id: string }): JSX.Element {
               <Shown of={said}>
                 {({ relationships }) =>
                   relationships.length ? (
-                    <ul class="list">
-                      {relationships.map((one) => (
-                        <Relation key={one.relationship.id} of={one} node={id} />
-                      ))}
-                    </ul>
+                    <>
+                      <Picture name={node.name} id={id} of={relationships} />
+                      <ul class="list">
+                        {relationships.map((one) => (
+                          <Relation key={one.relationship.id} of={one} node={id} page={at ? undefined : standing.data} />
+                        ))}
+                      </ul>
+                      <SavedPage of={standing} />
+                    </>
                   ) : (
                     <p class="quiet">{at ? words.value.noRelationsThen : words.value.noRelations}</p>
                   )
                 }
               </Shown>
             </section>
+            <Derived id={id} />
+            <Ledger id={id} />
             <h2>{words.value.timeline}</h2>
             <Timeline ids={memory_ids} />
           </>
@@ -263,9 +253,22 @@ export function PersonPage({ id }: { id: string }): JSX.Element {
   );
 }
 
-/** What is said, as a sentence, with the memories that say it. */
-function Relation({ of, node }: { of: Linked; node: string }): JSX.Element {
+/** The standing page, to take along: its lines stand in the list, with when each was said last. */
+function SavedPage({ of }: { of: Loaded<Page> }): JSX.Element {
+  const page = of.data;
+  const keep = (): void =>
+    page && save(new Blob([page.markdown], { type: "text/markdown" }), `${page.node.name.slice(0, 60)}.md`);
+  return (
+    <button class="plain" disabled={!page?.facets.length} onClick={keep}>
+      {words.value.savePage}
+    </button>
+  );
+}
+
+/** What is said, as a sentence, with the memories that say it; `page`: how it stands there now. */
+function Relation({ of, node, page }: { of: Linked; node: string; page: Page | undefined }): JSX.Element {
   const { relationship: said, source, target } = of;
+  const facet = page?.facets.find((one) => one.id === said.id);
   const end = (one: Node): JSX.Element =>
     one.id === node ? (
       <strong>
@@ -292,9 +295,92 @@ function Relation({ of, node }: { of: Linked; node: string }): JSX.Element {
           {said.verified && <span class="chip memory_bank">{words.value.verified}</span>}
           {said.valid_from && <span>{fill(words.value.since, moment(said.valid_from))}</span>}
           {said.valid_to && <span>{fill(words.value.upTo, moment(said.valid_to))}</span>}
+          {facet && <span>{valueName(facet.trend)}</span>}
+          {facet && <Confirmed at={facet.checked_on} />}
         </div>
         {said.standing === "in_doubt" && <Note kind="warn">{words.value.inDoubt}</Note>}
         <SaidBy ids={said.memory_ids} />
+      </div>
+    </li>
+  );
+}
+
+const Confirmed = ({ at }: { at: string }): JSX.Element => (
+  <span>
+    {words.value.saidLast} <When at={at} />
+  </span>
+);
+
+/** Thoughts and episodes that name it, each with the memories that it rests on. */
+function Derived({ id }: { id: string }): JSX.Element {
+  const loaded = useLoad(async () => {
+    const params = { params: { query: { node_id: id, limit: 50 } } };
+    const [{ thoughts }, { episodes }] = await Promise.all([
+      answerOf(api.GET("/api/memory/thoughts", params)),
+      answerOf(api.GET("/api/memory/episodes", params)),
+    ]);
+    return { thoughts, episodes };
+  }, [id, changes.value]);
+  return (
+    <section class="card">
+      <h2>{words.value.derived}</h2>
+      <Shown of={loaded}>
+        {({ thoughts, episodes }) =>
+          thoughts.length + episodes.length ? (
+            <ul class="list">
+              {thoughts.map((one) => (
+                <DerivedRow key={one.id} title={one.title} text={one.text} ids={one.memory_ids}>
+                  {one.state === "pending" ? (
+                    <a href={to(["review"])}>{valueName(one.state)}</a>
+                  ) : (
+                    <span class={one.state === "in_doubt" ? "chip bad" : ""}>{valueName(one.state)}</span>
+                  )}
+                  <span>{fill(words.value.sureOf, percent(one.confidence))}</span>
+                  <span>{valueName(one.trend)}</span>
+                  <Confirmed at={one.last_at} />
+                </DerivedRow>
+              ))}
+              {episodes.map((one) => (
+                <DerivedRow key={one.id} title={one.title} text={one.narrative} ids={one.memory_ids}>
+                  <span class="chip">{valueName("episode")}</span>
+                  <When at={one.occurred_at} />
+                  <Tags of={[...one.topics, ...one.emotion_tags]} />
+                </DerivedRow>
+              ))}
+            </ul>
+          ) : (
+            <p class="quiet">{words.value.noDerived}</p>
+          )
+        }
+      </Shown>
+    </section>
+  );
+}
+
+function DerivedRow({
+  title,
+  text,
+  ids,
+  children,
+}: {
+  title: string;
+  text: string;
+  ids: readonly string[];
+  children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <li>
+      <div class="grow">
+        <p>
+          <strong>
+            <Said text={title} most={200} />
+          </strong>
+        </p>
+        <p>
+          <Said text={text} most={600} />
+        </p>
+        <div class="meta">{children}</div>
+        <SaidBy ids={ids} />
       </div>
     </li>
   );
@@ -322,7 +408,7 @@ function Timeline({ ids }: { ids: string[] }): JSX.Element {
   );
 }
 
-function NewLink({ node, done }: { node: Node; done: () => void }): JSX.Element {
+function NewLink({ node, close }: { node: Node; close: () => void }): JSX.Element {
   const fitting = Object.entries(RELATIONS)
     .filter(([name, row]) => name !== "HAS" && (!row.source.length || row.source.includes(node.type)))
     .map(([name]) => [name, relationName(name)] as const);
@@ -330,7 +416,7 @@ function NewLink({ node, done }: { node: Node; done: () => void }): JSX.Element 
   const [other, setOther] = useState("");
   const [since, setSince] = useState("");
   const nodes = useLoad(() => nodesOf(""), []);
-  const { submit, failure } = useSending(async () => {
+  const sending = useSending(async () => {
     const made = await answerOf(
       api.POST("/api/knowledge/relationships", {
         body: {
@@ -342,10 +428,11 @@ function NewLink({ node, done }: { node: Node; done: () => void }): JSX.Element 
       }),
     );
     tell(made.warning ?? words.value.saved);
-    done();
+    changes.value += 1;
+    close();
   });
   return (
-    <form class="card" onSubmit={submit}>
+    <form class="card" onSubmit={sending.submit}>
       <Shown of={nodes}>
         {(all) => (
           <div class="filters">
@@ -365,12 +452,7 @@ function NewLink({ node, done }: { node: Node; done: () => void }): JSX.Element 
           </div>
         )}
       </Shown>
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button class="main" disabled={!other}>
-          {words.value.save}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.save} off={!other} />
     </form>
   );
 }

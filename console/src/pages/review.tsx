@@ -8,13 +8,16 @@ import { failureFrom, useLoad } from "../load";
 import { place, setQuery } from "../router";
 import { mayWrite } from "../session";
 import { SaidBy } from "../texts";
-import { Act, Choice, Empty, Failed, Head, Said, Shown, tell, TextField, useSending, When } from "../ui";
+import { Act, Choice, Empty, FormEnd, Head, Said, Shown, tell, TextField, useSending, When } from "../ui";
 import { fill, valueName, words } from "../words";
+import { ledger, Pair } from "./merges";
 
 type Item = Schemas["ReviewItemView"];
 type Decision = "accept" | "edit" | "decline" | "undo";
 
 const STATES = ["pending", "accepted", "declined", "in_doubt"] as const;
+/** Those that are made of what memories say, and have words of their own; others are a yes or a no. */
+const WORDED = ["thought", "episode"];
 
 async function decide(item: Item, decision: Decision, said?: { title: string; text: string }): Promise<void> {
   await answerOf(
@@ -27,6 +30,7 @@ async function decide(item: Item, decision: Decision, said?: { title: string; te
 
 export function Review(): JSX.Element {
   const state = place.value.query.get("state") ?? "pending";
+  const kind = place.value.query.get("kind") ?? "";
   const at = useSignal(0);
   const editing = useSignal("");
   const lately = useRef<Item | undefined>(undefined);
@@ -34,15 +38,24 @@ export function Review(): JSX.Element {
     () =>
       answerOf(
         api.GET("/api/review", {
-          params: { query: { state: state as (typeof STATES)[number], limit: 50 } },
+          params: { query: { state: state as (typeof STATES)[number], limit: 50, ...(kind ? { kind } : {}) } },
         }),
       ),
-    [state],
+    [state, kind],
   );
-  const items = loaded.data?.items ?? [];
+  // Decided, and still in the answer before: a key that is pressed twice means the next one.
+  const decided = useSignal("");
+  useEffect(() => void (decided.value = ""), [loaded.data]);
+  const items = (loaded.data?.items ?? []).filter((one) => one.id !== decided.value);
+  const asks = items.some((one) => one.kind === "merge");
+  const merges = useLoad(async () => (asks ? (await ledger()).merges : []), [asks, loaded.data]);
   const now = items[Math.min(at.value, items.length - 1)];
   const act = async (item: Item, decision: Decision): Promise<void> => {
-    await decide(item, decision);
+    decided.value = item.id;
+    await decide(item, decision).catch((error: unknown) => {
+      decided.value = "";
+      throw error;
+    });
     lately.current = decision === "undo" ? undefined : item;
     tell(
       words.value[`did_${decision === "edit" ? "accept" : decision}`],
@@ -59,7 +72,7 @@ export function Review(): JSX.Element {
     else if (!now) return false;
     else if (key === "a") run(act(now, "accept"));
     else if (key === "d") run(act(now, "decline"));
-    else if (key === "e") editing.value = now.id;
+    else if (key === "e" && WORDED.includes(now.kind)) editing.value = now.id;
     else return false;
     return true;
   };
@@ -85,6 +98,17 @@ export function Review(): JSX.Element {
           options={STATES.map((name) => [name, valueName(name)] as const)}
           set={(value) => setQuery({ state: value === "pending" ? undefined : value })}
         />
+        <Choice
+          label={words.value.type}
+          value={kind}
+          options={[
+            ["", words.value.all],
+            ...Object.entries(loaded.data?.waiting ?? {}).map(
+              ([name, count]) => [name, count ? `${valueName(name)} (${number(count)})` : valueName(name)] as const,
+            ),
+          ]}
+          set={(value) => setQuery({ kind: value || undefined })}
+        />
       </div>
       <p class="quiet keys">{words.value.reviewKeys}</p>
       <Shown of={loaded}>
@@ -95,6 +119,7 @@ export function Review(): JSX.Element {
                 <Waiting
                   key={item.id}
                   item={item}
+                  pair={merges.data?.find((one) => one.id === item.id)}
                   chosen={item.id === now?.id}
                   editing={editing.value === item.id}
                   edit={(on) => (editing.value = on ? item.id : "")}
@@ -108,9 +133,7 @@ export function Review(): JSX.Element {
               ))}
             </ol>
           ) : (
-            <Empty>
-              <p>{state === "pending" ? words.value.nothingWaits : words.value.nothingDecided}</p>
-            </Empty>
+            <Empty text={state === "pending" ? words.value.nothingWaits : words.value.nothingDecided} />
           )
         }
       </Shown>
@@ -122,8 +145,13 @@ const run = (call: Promise<void>): void => {
   call.catch((error: unknown) => tell(failureFrom(error).message));
 };
 
+/** "name 0.80, company 0.41": how much two nodes are alike, and in what. */
+const alikeIn = (text: string): string =>
+  text.replace(/(\w+) (\d\.\d+)/g, (_, what: string, much: string) => `${valueName(what)} ${percent(Number(much))}`);
+
 function Waiting({
   item,
+  pair,
   chosen,
   editing,
   edit,
@@ -131,6 +159,7 @@ function Waiting({
   again,
 }: {
   item: Item;
+  pair: Schemas["MergeView"] | undefined;
   chosen: boolean;
   editing: boolean;
   edit: (on: boolean) => void;
@@ -138,6 +167,7 @@ function Waiting({
   again: () => void;
 }): JSX.Element {
   const row = useRef<HTMLLIElement>(null);
+  const worded = WORDED.includes(item.kind);
   useEffect(() => {
     if (chosen) row.current?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
@@ -148,21 +178,27 @@ function Waiting({
           <Editing item={item} close={() => edit(false)} done={again} />
         ) : (
           <>
-            <p>
-              <strong>
-                <Said text={item.title} most={200} />
-              </strong>
-            </p>
-            <p>
-              <Said text={item.text} most={1000} />
-            </p>
+            {pair ? (
+              <Pair of={pair} />
+            ) : (
+              <p>
+                <strong>
+                  <Said text={item.title} most={200} />
+                </strong>
+              </p>
+            )}
+            {item.text && (
+              <p>
+                <Said text={item.kind === "merge" ? alikeIn(item.text) : item.text} most={1000} />
+              </p>
+            )}
           </>
         )}
         <div class="meta">
           <span class="chip">{valueName(item.kind)}</span>
-          <span>{valueName(item.level)}</span>
-          <span>{fill(words.value.sureOf, percent(item.confidence))}</span>
-          <span>{fill(words.value.seenIn, number(item.support), number(item.days))}</span>
+          {worded && <span>{valueName(item.level)}</span>}
+          {item.confidence > 0 && <span>{fill(words.value.sureOf, percent(item.confidence))}</span>}
+          {worded && <span>{fill(words.value.seenIn, number(item.support), number(item.days))}</span>}
           {item.trend && <span>{valueName(item.trend)}</span>}
           <When at={item.last_at} />
         </div>
@@ -175,9 +211,11 @@ function Waiting({
               {words.value.accept}
             </Act>
           )}
-          <button class="plain" onClick={() => edit(true)}>
-            {words.value.edit}
-          </button>
+          {worded && (
+            <button class="plain" onClick={() => edit(true)}>
+              {words.value.edit}
+            </button>
+          )}
           {item.state !== "declined" && (
             <Act kind="danger" run={() => act("decline")}>
               {words.value.decline}
@@ -191,26 +229,25 @@ function Waiting({
 }
 
 function Editing({ item, close, done }: { item: Item; close: () => void; done: () => void }): JSX.Element {
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector("input")?.focus(), []);
   const [title, setTitle] = useState(item.title);
   const [text, setText] = useState(item.text);
-  const { submit, failure } = useSending(async () => {
+  const sending = useSending(async () => {
     await decide(item, "edit", { title: title.trim(), text: text.trim() });
     tell(words.value.did_accept, () => decide(item, "undo").then(done));
     done();
   });
   return (
-    <form aria-label={words.value.edit} onSubmit={submit}>
+    <form
+      ref={form}
+      aria-label={words.value.edit}
+      onSubmit={sending.submit}
+      onKeyDown={(event) => event.key === "Escape" && close()}
+    >
       <TextField label={words.value.name} most={200} value={title} set={setTitle} />
       <TextField label={words.value.text} rows={3} value={text} set={setText} />
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button type="button" class="plain" onClick={close}>
-          {words.value.cancel}
-        </button>
-        <button class="main" disabled={!title.trim() || !text.trim()}>
-          {words.value.saveAccept}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.saveAccept} off={!title.trim() || !text.trim()} cancel={close} />
     </form>
   );
 }

@@ -7,7 +7,7 @@ import { number } from "../format";
 import known from "../known.json";
 import { useLoad } from "../load";
 import { mayWrite } from "../session";
-import { Act, ask, Failed, Note, Said, Shown, tell, TextField, useSending, When } from "../ui";
+import { Act, ask, FormEnd, Said, Secret, Shown, tell, TextField, useSending, When } from "../ui";
 import { fill, valueName, words } from "../words";
 
 type Webhook = Schemas["WebhookView"];
@@ -24,15 +24,7 @@ export function Webhooks(): JSX.Element {
       <h2>{words.value.webhooks}</h2>
       <p class="quiet">{words.value.webhooksLead}</p>
       {secret.value && (
-        <Note kind="good">
-          <span>{words.value.secretShown}</span>
-          <code dir="ltr" class="secret">
-            {secret.value}
-          </code>
-          <button class="plain" onClick={() => (secret.value = "")}>
-            {words.value.close}
-          </button>
-        </Note>
+        <Secret says={words.value.secretShown} of={secret.value} close={() => (secret.value = "")} />
       )}
       {adding.value ? (
         <NewWebhook
@@ -67,23 +59,17 @@ export function Webhooks(): JSX.Element {
   );
 }
 
-function NewWebhook({
-  done,
-  cancel,
-}: {
-  done: (secret: string) => void;
-  cancel: () => void;
-}): JSX.Element {
+function NewWebhook({ done, cancel }: { done: (secret: string) => void; cancel: () => void }): JSX.Element {
   const [url, setUrl] = useState("");
   const [about, setAbout] = useState("");
   const [chosen, setChosen] = useState<readonly string[]>([]);
-  const { submit, failure } = useSending(async () => {
+  const sending = useSending(async () => {
     const body = { url: url.trim(), description: about.trim(), events: chosen } as Schemas["WebhookBody"];
     const made = await answerOf(api.POST("/api/webhooks", { body }));
     done(made.secret);
   });
   return (
-    <form aria-label={words.value.addWebhook} onSubmit={submit}>
+    <form aria-label={words.value.addWebhook} onSubmit={sending.submit}>
       <div class="filters">
         <TextField label={words.value.address} type="url" dir="ltr" most={2000} required value={url} set={setUrl} />
         <TextField label={words.value.description} most={200} value={about} set={setAbout} />
@@ -104,15 +90,7 @@ function NewWebhook({
         ))}
       </div>
       <small>{words.value.whichEventsHint}</small>
-      {failure && <Failed failure={failure} />}
-      <div class="row end">
-        <button type="button" class="plain" onClick={cancel}>
-          {words.value.cancel}
-        </button>
-        <button class="main" disabled={!url.trim()}>
-          {words.value.save}
-        </button>
-      </div>
+      <FormEnd of={sending} action={words.value.save} off={!url.trim()} cancel={cancel} />
     </form>
   );
 }

@@ -131,6 +131,7 @@ async def bank_delete(call: CurrentCall, memory_id: MemoryIdPart) -> DoneAnswer:
     "/api/memory/bulk/archive", summary="Archive many memories", description=BULK, **writes()
 )
 async def bulk_archive(call: CurrentCall, body: wire.BulkArchiveBody) -> wire.BulkArchiveAnswer:
+    call.memory_ids = body.ids
     results = await call.services.bank.archive_many(call.writes, body.ids, body.archived_reason)
     counts = Counter(one.status for one in results)
     return wire.BulkArchiveAnswer.from_results(
@@ -144,6 +145,7 @@ async def bulk_archive(call: CurrentCall, body: wire.BulkArchiveBody) -> wire.Bu
     "/api/memory/bulk/delete", summary="Delete many memories", description=BULK, **writes()
 )
 async def bulk_delete(call: CurrentCall, body: wire.BulkBody) -> wire.BulkDeleteAnswer:
+    call.memory_ids = body.ids
     results = await call.services.bank.delete_many(call.writes, body.ids)
     deleted = sum(one.status == "deleted" for one in results)
     return wire.BulkDeleteAnswer.from_results(results, deleted=deleted)

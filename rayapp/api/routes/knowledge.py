@@ -43,7 +43,7 @@ async def ontology(call: CurrentCall) -> wire.OntologyAnswer:
 @routes.get(f"{KNOWLEDGE}/merges", summary="Merges, splits and proposals")
 async def merges(call: CurrentCall, query: InQuery[wire.MergesQuery]) -> wire.MergesAnswer:
     """The latest first. A proposal changes nothing until somebody accepts it."""
-    found = await call.services.merges.listed(call.reads, query.state, query.limit)
+    found = await call.services.merges.listed(call.reads, query.state, query.limit, query.node_id)
     return wire.MergesAnswer(merges=tuple(wire.MergeView.from_row(*one) for one in found))
 
 

@@ -114,6 +114,8 @@ def _where(wanted: DerivedWanted) -> Document:
         where["subject_id"] = {"$in": list(wanted.subject_ids)}
     if wanted.perspective_ids is not None:
         where["perspective_owner_id"] = {"$in": list(wanted.perspective_ids)}
+    if wanted.node_ids is not None:
+        where["sources.node_ids"] = {"$in": list(wanted.node_ids)}
     if wanted.since is not None:
         where["last_at"] = {"$gte": wanted.since}
     if wanted.until is not None:

@@ -12,6 +12,7 @@ from rayapp.storage.mongo.indexes import API_KEYS, AUDIT_LOG, DAYS, ENDED_TOKENS
 from rayapp.storage.mongo.rows import from_row, may_lack, reader, to_row, utc
 
 may_lack(ApiKey, "org_id", "name", "expires_at", "last_used_at")
+may_lack(AuditEntry, "memory_ids")
 
 
 class MongoApiKeyStore:

@@ -22,6 +22,7 @@ class DerivedWanted:
 
     Attributes:
         subject_ids, perspective_ids: whom it is about, who told it; None among them: nobody else.
+        node_ids: a source of it names one of these nodes.
         since, until: the row reaches into this time.
     """
 
@@ -30,6 +31,7 @@ class DerivedWanted:
     types: tuple[SubjectType, ...] | None = None
     subject_ids: tuple[str | None, ...] | None = None
     perspective_ids: tuple[str | None, ...] | None = None
+    node_ids: tuple[str, ...] | None = None
     since: datetime | None = None
     until: datetime | None = None
 

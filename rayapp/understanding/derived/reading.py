@@ -35,6 +35,7 @@ from rayapp.understanding.derived.standing import fallen
 from rayapp.understanding.statements.ports import KnowledgeStore
 from rayapp.understanding.statements.records import Level
 from rayapp.understanding.statements.rules.tables import Tables
+from rayapp.understanding.statements.settlement import with_parts
 
 SHOWN = tuple(one for one in State if one is not State.FORMING)
 UNKNOWN = "Nothing has this id here; list episodes or thoughts to find it."
@@ -59,6 +60,7 @@ class DerivedService:
         types: Sequence[SubjectType] | None = None,
         subject_id: str | None = None,
         perspective_owner_id: str | None = None,
+        node_id: str | None = None,
         limit: int = MOST_ROWS,
     ) -> list[Weighed]:
         """In the order of time, what was said first before the rest: a change of mind is read as
@@ -69,6 +71,7 @@ class DerivedService:
             types=None if types is None else tuple(types),
             subject_ids=_only(subject_id),
             perspective_ids=_only(perspective_owner_id),
+            node_ids=await self._nodes(scope, node_id),
         )
         rows = await self.store.reads(scope).wanted(wanted, limit)
         rows.sort(key=lambda one: (one.first_at, one.last_at, one.derived_id))
@@ -82,6 +85,7 @@ class DerivedService:
         until: datetime | None = None,
         subject_id: str | None = None,
         perspective_owner_id: str | None = None,
+        node_id: str | None = None,
         limit: int = MOST_ROWS,
     ) -> list[Derived]:
         """The newest first."""
@@ -92,8 +96,17 @@ class DerivedService:
             until=until,
             subject_ids=_only(subject_id),
             perspective_ids=_only(perspective_owner_id),
+            node_ids=await self._nodes(scope, node_id),
         )
         return await self.store.reads(scope).wanted(wanted, limit)
+
+    async def _nodes(self, scope: ReadScope, node_id: str | None) -> tuple[str, ...] | None:
+        """The node with all that is one with it."""
+        if node_id is None:
+            return None
+        reads = self.knowledge.reads(scope)
+        found = await with_parts(reads, await reads.entities([node_id]))
+        return tuple(one.entity_id for root, parts in found.values() for one in (root, *parts))
 
     async def get(self, scope: ReadScope, kind: DerivedKind, key: str) -> Weighed:
         """Raises NotFound: also of what is only forming."""

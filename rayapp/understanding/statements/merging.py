@@ -64,18 +64,20 @@ class MergeService:
     # --- reading
 
     async def listed(
-        self, scope: ReadScope, state: MergeState | None, limit: int
+        self, scope: ReadScope, state: MergeState | None, limit: int, node_id: str | None = None
     ) -> list[tuple[Merge, MergePreview]]:
-        """The ledger, the latest first, each with what it does."""
+        """The ledger, the latest first, each with what it does. `node_id`: only what this node, or
+        what is a part of it, stands in."""
         reads = self.store.reads(scope)
-        rows = await reads.merges(state, limit)
+        rows = await reads.merges(state, limit if node_id is None else MOST_MERGES)
         ids = sorted({node for one in rows for node in (one.kept_id, one.gone_id)})
         nodes = {one.entity_id: one for one in await reads.entities(ids)}
-        return [
+        found = [
             (one, MergePreview(nodes[one.kept_id], nodes[one.gone_id]))
             for one in rows
             if one.kept_id in nodes and one.gone_id in nodes
         ]
+        return [one for one in found if node_id is None or node_id in one[1].node_ids][:limit]
 
     async def waiting(self, scope: ReadScope) -> int:
         """Proposals that nobody has decided on."""

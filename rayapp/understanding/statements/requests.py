@@ -135,6 +135,13 @@ class MergePreview:
     kept: Entity
     gone: Entity
 
+    @property
+    def node_ids(self) -> frozenset[str]:
+        """Of the two, and of what they are shown under."""
+        return frozenset(
+            node for one in (self.kept, self.gone) for node in (one.entity_id, one.root_id)
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEdit:

@@ -98,6 +98,8 @@ def _is_wanted(one: Derived, wanted: DerivedWanted) -> bool:
     ):
         if allowed is not None and value not in allowed:
             return False
+    if wanted.node_ids is not None and not set(one.node_ids).intersection(wanted.node_ids):
+        return False
     if wanted.since is not None and one.last_at < wanted.since:
         return False
     return wanted.until is None or one.first_at <= wanted.until

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from rayapp.admin.api_keys import USED_S, ApiKeyService
+from rayapp.admin.audit import MAX_MEMORIES
 from rayapp.admin.ports import AuditEntry
 from rayapp.api.app import ROUTES, create_api
 from rayapp.api.auth import RULES, Mark
@@ -190,6 +191,18 @@ async def test_who_deleted_what_and_from_where() -> None:
         # Whoever reads the log stands in it.
         again = (await http.get(AUDIT)).json()["entries"]
         assert (again[0]["route"], again[0]["method"]) == (AUDIT, "GET")
+
+
+async def test_many_that_are_deleted_at_once_stand_in_the_log() -> None:
+    world, ops = await locked()
+    async with caller(world, ops) as http:
+        ids = [f"mem-{number}" for number in range(MAX_MEMORIES + 7)]
+        for asked in (ids[:2], ids):
+            await http.post("/api/memory/bulk/delete", json={"ids": asked})
+        many, few = (await http.get(AUDIT)).json()["entries"]
+    assert (few["ids"], few["memory_ids"]) == ({}, ids[:2])
+    assert many["memory_ids"] == ids[:MAX_MEMORIES]
+    assert many["ids"] == {"memories": str(len(ids))}
 
 
 async def test_pages_and_conditions_of_the_log() -> None:

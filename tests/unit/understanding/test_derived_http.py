@@ -85,6 +85,7 @@ async def test_a_thought_waits_is_accepted_and_hinted_at(
     detail = await read(api, f"{THOUGHTS}/{item['id']}")
     assert [one["memory_id"] for one in detail["sources"]] == memories
     assert [one["by"] for one in detail["versions"]] == ["local"]
+    assert detail["thought"]["memory_ids"] == memories
     undone = await api.post(path, json={"decision": "undo"})
     assert undone.json()["item"]["state"] == "pending"
     again = await api.post(path, json={"decision": "undo"})
@@ -135,6 +136,9 @@ async def test_an_episode_is_found_and_one_is_told(world: Derived, api: httpx.As
     (found,) = (await read(api, EPISODES))["episodes"]
     assert (found["narrative"], found["doc_id"]) == (FELL, answer.json()["memory_id"])
     assert (found["made_by"], found["topics"]) == (None, ["noa"])
+    assert found["memory_ids"] == [found["doc_id"]]
+    for node, count in ((found["node_ids"][0], 1), ("another", 0)):
+        assert len((await read(api, EPISODES, node_id=node))["episodes"]) == count
     told = {
         "content": "Omri learned to ride a bike in the park.",
         "emotionTags": ["proud"],

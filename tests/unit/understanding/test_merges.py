@@ -102,6 +102,10 @@ class TestMerge:
         await world.merges.merge(WRITE, NewMerge(kept_id=bert.entity_id, gone_id=robert.entity_id))
         assert await homes(world, "Bert") == {"Acre"}
         assert [one.name for one in await people(world)] == ["Bert"]
+        for node, rows in ((bert, 2), (bob, 1), (robert, 2)):
+            listed = await world.merges.listed(READ, None, 9, node.entity_id)
+            assert len(listed) == rows, node.name
+        assert len(await world.merges.listed(READ, None, 1, bert.entity_id)) == 1
         await world.merges.decide(WRITE, first.merge.merge_id, MergeDecision.UNDO)
         assert await homes(world, "Bob") == {"Haifa"}
         assert await homes(world, "Bert") == {"Acre"}
