@@ -21,7 +21,7 @@ from tests.support.engine_container import engine_container
 
 pytestmark = pytest.mark.engine
 ME, READ = WriteScope("dana"), ReadScope("dana")
-IDENTIFIERS = 500  # with the indexer stopped, and as many with it running
+IDENTIFIERS = 300  # with the indexer stopped, and as many with it running
 NEIGHBOURS = 40
 SENTENCES = (
     "Marker {} for the fault run",
