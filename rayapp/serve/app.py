@@ -42,7 +42,7 @@ def build(settings: Settings) -> serve.Application:
         for name, scaling, roles in _background(settings)
     ]
     ingress = serve.ingress()(SearchDeployment)
-    by_work = AutoscalingPolicy(policy_function=replicas_for_work)
+    by_work = AutoscalingPolicy(policy_function=replicas_for_work)  # type: ignore[no-untyped-call]
     return _deployment(ingress, "search", options.search, policy=by_work).bind(
         settings, embedding, reranker, owners
     )

@@ -17,4 +17,5 @@ def replicas_for_work(context: AutoscalingContext) -> tuple[float, dict[str, Any
     reported = (context.aggregated_metrics or {}).get(WORK) or {}
     if not reported:  # as from replicas that have just started
         return context.target_num_replicas, {}
-    return sum(reported.values()) / context.config.target_ongoing_requests, {}
+    config: Any = context.config
+    return sum(reported.values()) / config.target_ongoing_requests, {}

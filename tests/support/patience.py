@@ -1,5 +1,7 @@
 """Limits for a machine that has other work to do: what is answered is tested, not when."""
 
+from typing import Any
+
 from rayapp.core.settings.model import Settings
 
 # By section and name, seconds. Most are a tenth of a second to two seconds as shipped.
@@ -14,7 +16,7 @@ WIDE = {
 
 def patient(settings: Settings) -> Settings:
     """With wide limits where the test that made them names none: those are left as they are."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for (section, name), wide in WIDE.items():
         part = changed.get(section, getattr(settings, section))
         if getattr(part, name) == type(part).model_fields[name].default:
