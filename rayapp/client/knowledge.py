@@ -164,9 +164,12 @@ class KnowledgeCalls(Core):
         return self.writing(knowledge.MergedAnswer, f"{KNOWLEDGE}/splits", body, **who)
 
     @call
-    def knowledge_ontology(self, **who: Unpack[Reader]) -> Talk[knowledge.OntologyAnswer]:
-        """Types and relations of the typed graph."""
-        return self.reading(knowledge.OntologyAnswer, f"{KNOWLEDGE}/ontology", **who)
+    def knowledge_ontology(
+        self, version: int | None = None, **who: Unpack[Reader]
+    ) -> Talk[knowledge.OntologyAnswer]:
+        """Types and relations of the typed graph, also of an earlier version. Raises NotFound."""
+        path = asked(f"{KNOWLEDGE}/ontology", version=version)
+        return self.reading(knowledge.OntologyAnswer, path, **who)
 
     @call
     def knowledge_pages(

@@ -30,8 +30,8 @@ from rayapp.understanding.statements.requests import (
     NodeEnd,
     Snapshot,
 )
+from rayapp.understanding.statements.rules.growing import AddedKind, TenantRegistry
 from rayapp.understanding.statements.rules.pages import Page, Trend, markdown
-from rayapp.understanding.statements.rules.registry import Ontology
 from rayapp.wire import bases
 
 MAX_NODES = 1_000
@@ -315,17 +315,43 @@ class RelationView(bases.Answer):
     rests_on: tuple[str, ...]
 
 
+class AdditionView(bases.Answer):
+    """A type or a relation that the tenant has added. `words`: labels that mean it; `since`: the
+    version that brought it."""
+
+    kind: AddedKind
+    name: str
+    en: str
+    he: str
+    words: tuple[str, ...]
+    since: int
+
+
+class OntologyQuery(bases.Lenient):
+    """Which version."""
+
+    version: int | None = bases.optional("An earlier one; the latest by default.", ge=1)
+
+
 class OntologyAnswer(bases.Success):
-    """The registry of types and relations."""
+    """The registry of types and relations. `added`: what the tenant has beside the shipped ones;
+    `made_at`, `made_by`: of this version, none of the shipped one."""
 
     version: int
     types: tuple[TypeView, ...]
     relations: tuple[RelationView, ...]
+    added: tuple[AdditionView, ...]
+    made_at: bases.UtcTime | None
+    made_by: str | None
 
     @classmethod
-    def from_registry(cls, one: Ontology) -> Self:
+    def from_registry(cls, found: TenantRegistry) -> Self:
+        one, row = found.ontology, found.row
         return cls(
             version=one.version,
+            added=() if row is None else tuple(map(AdditionView.of, row.additions)),
+            made_at=None if row is None else row.at,
+            made_by=None if row is None else row.by,
             types=tuple(
                 TypeView(name=name, en=row.en, he=row.he) for name, row in one.types.items()
             ),

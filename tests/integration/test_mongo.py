@@ -77,6 +77,8 @@ UNIQUE = {
     "kg_statements": {"user_statement"},
     "derived": {"user_derived"},
     "kg_merges": {"user_merge"},
+    "ontology": {"tenant_version"},
+    "ontology_rulings": {"tenant_proposal"},
     "webhooks": {"user_webhook"},
     "webhook_deliveries": {"user_delivery"},
     "webhook_feed": set(),
@@ -125,6 +127,7 @@ PARTIAL = {
     "hidden": {"status": "archived", "archived_reason": {"$gte": "ghost:", "$lt": "ghost;"}},
     "conversation_items": {"source.conversation_id": {"$type": "string"}},
     "veiled_words": {"veiled_words": {"$type": "string"}},
+    "labelled": {"label": {"$type": "string"}},
 }
 ITEM_KEYS = {
     "_id_": {"_id": 1},

@@ -21,13 +21,21 @@ from rayapp.understanding.statements.records import (
     Span,
     Statement,
 )
+from rayapp.understanding.statements.registries import Registries
 from rayapp.understanding.statements.requests import MergeDecision, NewMerge
 from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.service import StatementsService
 from tests.support.clock import FakeClock
+from tests.support.stores.knowledge import InMemoryKnowledgeStore
+from tests.support.stores.ontology import InMemoryRegistryStore
 
 AT = datetime(2026, 5, 20, 9, tzinfo=UTC)
 DANA, NOA = "dana", "noa"
+
+
+def _shipped(clock: FakeClock) -> Registries:
+    """Tenants that have added nothing."""
+    return Registries(load_registry(), InMemoryRegistryStore(InMemoryKnowledgeStore()), clock)
 
 
 def an_entity(name: str, *, type_: str = "Person", mentions: int = 1) -> Entity:
@@ -219,7 +227,10 @@ class KnowledgeStoreContract:
     ) -> None:
         registry, clock = load_registry(), FakeClock()
         resolver = Resolver(store, MergeService(store, registry, clock), registry, clock)
-        statements = StatementsService(store, load_reader(), registry, None, resolver, clock=clock)
+        registries = _shipped(clock)
+        statements = StatementsService(
+            store, load_reader(), registries, None, resolver, None, clock=clock
+        )
         places = ("Haifa", "Acre", "Oslo", "Rome", "Kyoto", "Lima")
         texts = [f"Dana lives in {place}." for place in places]
 
@@ -246,7 +257,9 @@ class KnowledgeStoreContract:
     async def test_a_merge_is_told_dry_done_and_taken_back(self, store: KnowledgeStore) -> None:
         registry, clock = load_registry(), FakeClock()
         merges = MergeService(store, registry, clock)
-        statements = StatementsService(store, load_reader(), registry, None, None, clock=clock)
+        statements = StatementsService(
+            store, load_reader(), _shipped(clock), None, None, None, clock=clock
+        )
         for number, text in enumerate(("Bob lives in Haifa.", "Robert lives in Acre.")):
             said = (f"m{number}", text, AT + timedelta(days=number), None, None, None, ())
             await statements.understand(SourceText(DANA, *said))

@@ -53,6 +53,7 @@ KNOWN_ENTITIES = "kg_entities"
 STATEMENTS = "kg_statements"
 DERIVED = "derived"
 MERGES = "kg_merges"
+ONTOLOGY, RULINGS = "ontology", "ontology_rulings"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -410,7 +411,11 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         index("user_subject_relation", "user_id subject_id relation -confirmed_at"),
         index("user_object_relation", "user_id object_id relation -confirmed_at"),
         index("user_relation", "user_id relation -confirmed_at"),
+        # Who said something that the registry has no name for.
+        index("labelled", "label user_id", only={"label": IS_TEXT}),
     ),
+    ONTOLOGY: (index("tenant_version", "tenant version", unique=True),),
+    RULINGS: (index("tenant_proposal", "tenant proposal_id", unique=True),),
     DERIVED: (
         index("user_derived", "user_id derived_id", unique=True),
         index("user_rests_on", "user_id sources.source_id"),

@@ -48,6 +48,8 @@ class Ontology(SettingsSection):
     types: Mapping[str, TypeRow]
     relations: Mapping[str, RelationRow]
     labels: Mapping[str, LabelRow] = {}
+    # Of a tenant's additions: what a label means, and the label that stands for all of its words.
+    said: Mapping[str, tuple[str, str]] = {}
 
     @model_validator(mode="after")
     def _names_what_there_is(self) -> "Ontology":
@@ -58,16 +60,21 @@ class Ontology(SettingsSection):
                 raise ValueError(f"{name} names what the registry lacks: {sorted(strange)}")
         return self
 
+    def row_of(self, relation: str) -> RelationRow:
+        """Its row. One that a newer version has is read as a plain relation."""
+        plain = _worded(relation)
+        return self.relations.get(relation) or RelationRow(en=plain, he=plain)
+
     def fits(self, relation: str, source: str, target: str | None) -> bool:
         """Whether a relation may hold between these types."""
-        row = self.relations[relation]
+        row = self.row_of(relation)
         from_ok = not row.source or source in row.source
         return from_ok and (not row.target or target in row.target)
 
     def rests_on(self, relation: str, label: str | None) -> tuple[str, ...]:
         """The relations of the same subject that such a statement rests on."""
         row = self.labels.get(label or "")
-        return row.rests_on if row and relation == DETAIL else self.relations[relation].rests_on
+        return row.rests_on if row and relation == DETAIL else self.row_of(relation).rests_on
 
     def resting_on(self, relation: str) -> tuple[str, ...]:
         """The relations of which statements may rest on one of this relation."""
@@ -83,3 +90,7 @@ class Ontology(SettingsSection):
             return (ANY,)
         own = [name for name, row in self.relations.items() if row.is_a == relation]
         return (relation, *(kind for name in own for kind in self.kinds_of(name)))
+
+
+def _worded(name: str) -> str:
+    return name.lower().replace("_", " ")

@@ -1,0 +1,274 @@
+"""What the registry of a tenant has beside the shipped one, and what it may come to have. Pure.
+
+A label that statements carry because the registry lacks a name for it is a witness. Two that are
+independent make a proposal; a person accepts it, or enough of them within two days.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from rayapp.core.ids import org_of
+from rayapp.memory.item import derived_id
+from rayapp.text.hebrew import is_hebrew
+from rayapp.text.hostile import hostile
+from rayapp.text.normalize import normalize
+from rayapp.understanding.statements.records import Statement
+from rayapp.understanding.statements.rules.facts import Stated, ids_of
+from rayapp.understanding.statements.rules.reading import Claim, Named, Reading
+from rayapp.understanding.statements.rules.registry import ANY, Ontology, RelationRow, TypeRow
+
+# Independent witnesses of a proposal; how many, within which time, accept it by themselves.
+INDEPENDENT, ENOUGH, WITHIN = 2, 5, timedelta(hours=48)
+MAX_LABEL = 40
+
+
+class AddedKind(StrEnum):
+    TYPE = "type"
+    RELATION = "relation"
+
+
+class RulingState(StrEnum):
+    """UNDONE: as if nobody had decided."""
+
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """A type or a relation of one tenant. `words`: labels that mean it, in their normal form."""
+
+    kind: AddedKind
+    name: str
+    en: str
+    he: str
+    words: tuple[str, ...]
+    since: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryVersion:
+    """What a tenant's registry has beside the shipped one, from this version on."""
+
+    tenant: str
+    version: int
+    additions: tuple[Addition, ...]
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRegistry:
+    """A registry, and the version that made it; None: the shipped one."""
+
+    ontology: Ontology
+    row: RegistryVersion | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """What was decided of a label. `name`: of what was added."""
+
+    tenant: str
+    proposal_id: str
+    kind: AddedKind
+    label: str
+    name: str
+    state: RulingState
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """A statement under a label. `source_id` None: a person made it by hand."""
+
+    user_id: str
+    source_id: str | None
+    conversation_id: str | None
+    fact_id: str
+    label: str
+    has_value: bool
+    said_at: datetime
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where it was said: of one place all are one witness."""
+        if self.source_id is None:
+            return self.user_id, ""
+        return self.user_id, self.conversation_id or self.said_at.date().isoformat()
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A label that the registry lacks, with who needed it, the latest last."""
+
+    proposal_id: str
+    kind: AddedKind
+    label: str
+    witnesses: tuple[Witness, ...]
+
+    @property
+    def name(self) -> str:
+        return name_of(self.kind, self.label)
+
+
+def tenant_of(user_id: str) -> str:
+    """Whose registry it is; that of the default tenant has no name."""
+    return org_of(user_id) or ""
+
+
+def label_key(label: str) -> str:
+    """The normal form of a label."""
+    return " ".join(normalize(label).casefold().replace("_", " ").replace("-", " ").split())
+
+
+def spelled(key: str) -> tuple[str, ...]:
+    """How statements may spell a label."""
+    forms = (key, key.upper(), key.capitalize(), key.title())
+    spread = (one.replace(" ", by) for one in forms for by in (" ", "_", "-"))
+    return tuple(dict.fromkeys(spread))
+
+
+def name_of(kind: AddedKind, label: str) -> str:
+    """What the registry calls it: `MartialArt`, `MENTOR_OF`."""
+    words = label.split()
+    if kind is AddedKind.TYPE:
+        return "".join(word[:1].upper() + word[1:] for word in words)
+    return "_".join(words).upper()
+
+
+def grown(base: Ontology, version: RegistryVersion | None) -> Ontology:
+    """The registry of a tenant."""
+    if version is None:
+        return base
+    types, relations, said = dict(base.types), dict(base.relations), {}
+    for one in version.additions:
+        if one.kind is AddedKind.TYPE:
+            types[one.name] = TypeRow(en=one.en, he=one.he)
+        else:
+            relations[one.name] = RelationRow(en=one.en, he=one.he, is_a=ANY)
+        said.update({word: (one.name, one.words[0]) for word in one.words})
+    return base.model_copy(
+        update={"version": version.version, "types": types, "relations": relations, "said": said}
+    )
+
+
+def added(kind: AddedKind, name: str, words: Sequence[str], since: int) -> Addition:
+    """An addition under its words, the first of which stands for all."""
+    hebrew = [one for one in words if is_hebrew(one)]
+    english = [one for one in words if not is_hebrew(one)]
+    return Addition(
+        kind=kind,
+        name=name,
+        en=(english or hebrew)[0],
+        he=(hebrew or english)[0],
+        words=tuple(words),
+        since=since,
+    )
+
+
+def may_be_label(key: str) -> bool:
+    """Whether it names a kind of things, and is no sentence, number or order to a model."""
+    letters = key.replace(" ", "").replace("'", "").replace('"', "")
+    return 2 <= len(key) <= MAX_LABEL and letters.isalpha() and hostile(key) is None
+
+
+def is_known(key: str, ontology: Ontology) -> bool:
+    """Whether the registry has it, by its name or by what people call it."""
+    rows = (*ontology.types.items(), *ontology.relations.items())
+    names = {label_key(form) for name, row in rows for form in (name, row.en, row.he)}
+    return key in names or key in ontology.said
+
+
+def proposals_of(
+    tenant: str, witnesses: Sequence[Witness], ontology: Ontology, decided: frozenset[str]
+) -> list[Proposal]:
+    """What two independent witnesses needed and nobody has decided on, seen last first."""
+    by_key: dict[str, list[Witness]] = defaultdict(list)
+    for one in witnesses:
+        by_key[label_key(one.label)].append(one)
+    found = []
+    for key, some in by_key.items():
+        proposal_id = derived_id(tenant, "ontology", key)
+        if proposal_id in decided or not may_be_label(key) or is_known(key, ontology):
+            continue
+        if len({one.place for one in some}) < INDEPENDENT:
+            continue
+        values = sum(one.has_value for one in some)
+        kind = AddedKind.TYPE if values * 2 > len(some) else AddedKind.RELATION
+        ordered = tuple(sorted(some, key=lambda one: (one.said_at, one.fact_id)))
+        found.append(Proposal(proposal_id, kind, key, ordered))
+    return sorted(found, key=lambda one: one.witnesses[-1].said_at, reverse=True)
+
+
+def is_enough(witnesses: Sequence[Witness]) -> bool:
+    """Whether so many texts, of several places, needed it within the time."""
+    texts = {(one.user_id, one.source_id): one for one in witnesses if one.source_id is not None}
+    said = sorted(texts.values(), key=lambda one: one.said_at)
+    for at in range(len(said) - ENOUGH + 1):
+        some = [one for one in said[at:] if one.said_at - said[at].said_at <= WITHIN]
+        if len(some) >= ENOUGH and len({one.place for one in some}) >= INDEPENDENT:
+            return True
+    return False
+
+
+def read_with(reading: Reading, ontology: Ontology) -> Reading:
+    """A reading in the names of the registry: what a text calls a hobby is a `Hobby`."""
+    if not ontology.said:
+        return reading
+    entities, claims = list(reading.entities), []
+    for claim in reading.claims:
+        named = _named(claim.relation, claim.label, ontology)
+        if named is not None:
+            claim = _claimed(claim, *named, ontology, entities)
+        claims.append(claim)
+    return Reading(tuple(entities), tuple(claims))
+
+
+def _claimed(
+    claim: Claim, name: str, label: str, ontology: Ontology, entities: list[Named]
+) -> Claim:
+    if name in ontology.relations:
+        return claim if claim.object is None else replace(claim, relation=name, label=label)
+    if claim.value is None:
+        return claim
+    same = (
+        at
+        for at, one in enumerate(entities)
+        if one.type == name and claim.value.casefold() in {each.casefold() for each in one.names}
+    )
+    place = next(same, None)
+    if place is None:
+        place = len(entities)
+        entities.append(Named(name, [claim.value]))
+    return replace(claim, object=place, value=None, label=label)
+
+
+def by_hand_with(one: Statement, user_id: str, ontology: Ontology) -> Statement:
+    """A relation that a person made, in the names of the registry as it is now."""
+    named = _named(one.relation, one.label, ontology)
+    if named is not None and named[0] in ontology.relations:
+        relation, label = named
+    elif one.relation in ontology.relations:
+        return one
+    else:
+        relation, label = ANY, one.label
+    stated = Stated(one.subject_id, relation, one.object_id, one.value, label, one.holder_id)
+    fact, slot = ids_of(user_id, stated, ontology)
+    return replace(
+        one,
+        statement_id=derived_id(user_id, "by hand", fact),
+        fact_id=fact,
+        slot=slot,
+        relation=relation,
+        ontology=ontology.version,
+    )
+
+
+def _named(relation: str, label: str | None, ontology: Ontology) -> tuple[str, str] | None:
+    return ontology.said.get(label_key(label)) if label and relation == ANY else None
