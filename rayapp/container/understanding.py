@@ -21,6 +21,7 @@ from rayapp.understanding.derived.rules.choosing import QuestionReader
 from rayapp.understanding.derived.rules.patterns import PatternReader
 from rayapp.understanding.derived.rules.wording import Wording
 from rayapp.understanding.derived.service import DerivedRules, DerivingService
+from rayapp.understanding.orphans import Orphans
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.statements.growth import GrowthService
 from rayapp.understanding.statements.knowledge import KnowledgeService
@@ -150,6 +151,13 @@ def resolver_of(stores: Stores, runtime: Runtime) -> Resolver:
 def tidying(stores: Stores, growth: GrowthService, runtime: Runtime) -> Tidying:
     """What is done of a user when everything was understood."""
     return Tidying(stores.knowledge, resolver_of(stores, runtime), growth, load_registry())
+
+
+def orphans_of(stores: Stores, runtime: Runtime) -> Orphans:
+    """What finds rows whose memory is not there."""
+    return Orphans(
+        stores.knowledge, stores.derived, stores.items, stores.understandings, runtime.clock
+    )
 
 
 def understanders(

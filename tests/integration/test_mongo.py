@@ -128,6 +128,8 @@ PARTIAL = {
     "conversation_items": {"source.conversation_id": {"$type": "string"}},
     "veiled_words": {"veiled_words": {"$type": "string"}},
     "labelled": {"label": {"$type": "string"}},
+    "pending_merges": {"state": "pending"},
+    "pending_derived": {"state": "pending"},
 }
 ITEM_KEYS = {
     "_id_": {"_id": 1},

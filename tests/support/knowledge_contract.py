@@ -16,6 +16,7 @@ from rayapp.understanding.statements.records import (
     Entity,
     Given,
     Mention,
+    Merge,
     MergeState,
     Premise,
     Span,
@@ -97,6 +98,12 @@ async def put(store: KnowledgeStore, user_id: str, *rows: Entity | Statement | G
                 await inside.put_given(one)
 
     await store.change(WriteScope(user_id), work)
+
+
+def a_merge(number: int, state: MergeState = MergeState.PENDING) -> Merge:
+    return Merge(
+        merge_id=f"merge-{number}", state=state, kept_id="id-avi", gone_id="id-noa", created_at=AT
+    )
 
 
 class KnowledgeStoreContract:
@@ -253,6 +260,27 @@ class KnowledgeStoreContract:
         )
         assert await reads.of_type(None, 10) == []
         assert await reads.statements(StatementsWanted()) == []
+
+    async def test_sources_of_all_users_come_in_pages(self, store: KnowledgeStore) -> None:
+        async def work(rows: KnowledgeRows) -> None:
+            for name in ("m1", "m2"):
+                await rows.put_given(a_gift(name))
+
+        for user in (DANA, NOA):
+            await store.change(WriteScope(user), work)
+        first = await store.sources_after(None, 3)
+        assert first.sources == {(DANA, "m1"), (DANA, "m2"), (NOA, "m1")}
+        rest = await store.sources_after(first.after, 3)
+        assert (rest.sources, rest.after) == ({(NOA, "m2")}, None)
+
+    async def test_merges_that_wait_are_counted_over_all_users(self, store: KnowledgeStore) -> None:
+        async def work(rows: KnowledgeRows) -> None:
+            await rows.put_merges([a_merge(1), a_merge(2, MergeState.DECLINED)])
+
+        assert await store.pending_of_all() == 0
+        for user in (DANA, NOA):
+            await store.change(WriteScope(user), work)
+        assert await store.pending_of_all() == 2
 
     async def test_a_merge_is_told_dry_done_and_taken_back(self, store: KnowledgeStore) -> None:
         registry, clock = load_registry(), FakeClock()

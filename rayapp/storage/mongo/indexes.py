@@ -233,6 +233,9 @@ CLAIM_DUE = index(
     "claim_due", "work.state work.priority work.due_at", only={"work.state": "waiting"}
 )
 
+# What waits for a person, counted over all users from keys alone.
+WAITS = {"state": "pending"}
+
 # Newest first, and one order among equal times.
 NEWEST_JOB = "-created_at -job_id"
 
@@ -402,6 +405,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     MERGES: (
         index("user_merge", "user_id merge_id", unique=True),
         index("user_merges_newest", "user_id -created_at merge_id"),
+        index("pending_merges", "state", only=WAITS),
     ),
     STATEMENTS: (
         index("user_statement", "user_id statement_id", unique=True),
@@ -420,6 +424,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         index("user_derived", "user_id derived_id", unique=True),
         index("user_rests_on", "user_id sources.source_id"),
         index("user_kind_state", "user_id kind state -last_at derived_id"),
+        index("pending_derived", "state kind", only=WAITS),
     ),
     EXCHANGES: (
         index("user_exchange", "user_id conversation_id message_id", unique=True),

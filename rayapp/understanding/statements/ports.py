@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.memory.ports import Event
+from rayapp.understanding.ports import SourcePage
 from rayapp.understanding.statements.records import (
     Entity,
     Given,
@@ -99,6 +100,12 @@ class KnowledgeStore(Protocol):
     async def change(self, scope: WriteScope, work: Callable[[KnowledgeRows], Awaitable[T]]) -> T:
         """`work` as one change: all of it is there, or nothing. It may be run again when another
         change came between."""
+
+    async def pending_of_all(self) -> int:
+        """How many merges wait for anybody. For operators alone."""
+
+    async def sources_after(self, after: tuple[str, str] | None, limit: int) -> SourcePage:
+        """On what the rows of all users rest, by user. For jobs alone."""
 
 
 class RegistryStore(Protocol):
