@@ -12,7 +12,9 @@ from rayapp.understanding.statements.rules.growing import Proposal, Ruling, Ruli
 
 KIND = "ontology"
 STATES = {State.ACCEPTED: RulingState.ACCEPTED, State.DECLINED: RulingState.DECLINED}
-SHOWN = {kept: state for state, kept in STATES.items()} | {RulingState.UNDONE: State.PENDING}
+SHOWN = {kept: state for state, kept in STATES.items()} | dict.fromkeys(
+    (RulingState.UNDONE, RulingState.PROPOSED), State.PENDING
+)
 
 
 @dataclass(eq=False)
@@ -29,7 +31,7 @@ class OntologyReview:
     ) -> Sequence[ReviewItem]:
         if state in (None, State.PENDING):
             found = await self.growth.proposals(scope)
-            return [_proposed(one, scope.user_id) for one in found[:limit]]
+            return [proposed(one, scope.user_id) for one in found[:limit]]
         wanted = STATES.get(state) if state is not None else None
         rulings = [] if wanted is None else await self.growth.ruled(scope, wanted)
         return [_ruled(one) for one in rulings[:limit]]
@@ -49,9 +51,11 @@ class OntologyReview:
         return _ruled(await self.growth.accept(scope, item_id, new, operator=operator))
 
 
-def _proposed(one: Proposal, user_id: str) -> ReviewItem:
-    """The label alone: what was said under it stays with who said it."""
-    said = [each.said_at for each in one.witnesses]
+def proposed(one: Proposal, user_id: str) -> ReviewItem:
+    """The label alone: what was said under it stays with who said it. Of what a person proposes,
+    its words."""
+    asked = one.asked
+    said = [each.said_at for each in one.witnesses] + ([asked.at] if asked else [])
     own = (each.source_id for each in one.witnesses if each.user_id == user_id)
     return ReviewItem(
         kind=KIND,
@@ -59,9 +63,9 @@ def _proposed(one: Proposal, user_id: str) -> ReviewItem:
         state=State.PENDING.value,
         level=Level.INDUCTIVE.value,
         title=one.name,
-        text=one.label,
-        confidence=round(1 - 1 / (1 + len(said)), 3),
-        support=len(said),
+        text=one.label if asked is None else _told(asked),
+        confidence=round(1 - 1 / (1 + len(one.witnesses)), 3),
+        support=len(one.witnesses),
         days=len({at.date() for at in said}),
         trend=None,
         first_at=said[0],
@@ -80,7 +84,7 @@ def _ruled(one: Ruling) -> ReviewItem:
         state=SHOWN[one.state].value,
         level=Level.INDUCTIVE.value,
         title=one.name,
-        text=one.label,
+        text=_told(one),
         confidence=1.0,
         support=0,
         days=0,
@@ -90,5 +94,11 @@ def _ruled(one: Ruling) -> ReviewItem:
         source_ids=(),
         decided_by=one.by,
         decided_at=one.at,
-        can_undo=one.state is not RulingState.UNDONE,
+        can_undo=one.is_decision,
     )
+
+
+def _told(one: Ruling) -> str:
+    """Its words; those of a narrower type are names of things of its parent."""
+    words = ", ".join(one.words) or one.label
+    return words if one.parent is None else f"{one.parent}: {words}"

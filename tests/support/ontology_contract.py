@@ -14,7 +14,7 @@ from rayapp.understanding.statements.rules.growing import (
     RulingState,
     added,
 )
-from tests.support.knowledge_contract import a_gift, a_statement
+from tests.support.knowledge_contract import a_gift, a_statement, an_entity
 
 AT = datetime(2026, 5, 20, 9, tzinfo=UTC)
 DANA, NOA, AVI = "dana", "noa", "acme/avi"
@@ -108,6 +108,18 @@ class RegistryStoreContract:
         assert len(await store.witnesses("", ["hobby"], 1)) == 1
         assert [one.user_id for one in await store.witnesses("acme", ["hobby"], 10)] == [AVI]
         assert await store.witnesses("", [], 10) == []
+
+    async def test_who_has_nodes_of_a_type(
+        self, store: RegistryStore, knowledge: KnowledgeStore
+    ) -> None:
+        async def work(rows: KnowledgeRows) -> None:
+            await rows.put_entities([an_entity("chess", type_="Skill"), an_entity("avi")])
+
+        for user in (NOA, DANA, AVI):
+            await knowledge.change(WriteScope(user), work)
+        assert await store.having("", ("Skill", "Goal")) == [DANA, NOA]
+        assert await store.having("acme", ("Skill",)) == [AVI]
+        assert await store.having("", ("Goal",)) == []
 
     async def test_who_is_alone_in_a_tenant(
         self, store: RegistryStore, knowledge: KnowledgeStore

@@ -42,6 +42,16 @@ async def ontology(call: CurrentCall, query: InQuery[wire.OntologyQuery]) -> wir
     return wire.OntologyAnswer.from_registry(found)
 
 
+@routes.post(
+    f"{KNOWLEDGE}/ontology/proposals", summary="Propose a type or a relation", **writes(Conflict)
+)
+async def propose(call: CurrentCall, body: wire.ProposalBody) -> wire.ProposalAnswer:
+    """It waits in the review, kind `ontology`, beside what texts needed. With `parent` it tells
+    apart things of that type; they keep their ids."""
+    made = await call.services.growth.propose(call.writes, body.new())
+    return wire.ProposalAnswer.from_proposal(made)
+
+
 @routes.get(f"{KNOWLEDGE}/merges", summary="Merges, splits and proposals")
 async def merges(call: CurrentCall, query: InQuery[wire.MergesQuery]) -> wire.MergesAnswer:
     """The latest first. A proposal changes nothing until somebody accepts it."""

@@ -14,7 +14,14 @@ from rayapp.memory.ports import Event
 from rayapp.storage.mongo.database import MongoDatabase, aggregated, first, listed
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.event_stream import event_document
-from rayapp.storage.mongo.indexes import EVENTS, GIVEN, ONTOLOGY, RULINGS, STATEMENTS
+from rayapp.storage.mongo.indexes import (
+    EVENTS,
+    GIVEN,
+    KNOWN_ENTITIES,
+    ONTOLOGY,
+    RULINGS,
+    STATEMENTS,
+)
 from rayapp.storage.mongo.predicates import mine
 from rayapp.storage.mongo.rows import reader, to_row
 from rayapp.understanding.statements.rules.growing import (
@@ -41,6 +48,7 @@ class MongoRegistryStore:
         self._rulings = database.collection(RULINGS)
         self._statements = database.collection(STATEMENTS)
         self._given = database.collection(GIVEN)
+        self._entities = database.collection(KNOWN_ENTITIES)
 
     async def version(self, tenant: str, number: int | None) -> RegistryVersion | None:
         where: Document = {"tenant": tenant}
@@ -109,6 +117,11 @@ class MongoRegistryStore:
             {"$lookup": joined},
         ]
         return [_witness(row) for row in await aggregated(self._statements, steps)]
+
+    async def having(self, tenant: str, types: Sequence[str]) -> list[str]:
+        where = {**_of_tenant(tenant), "type": {"$in": list(types)}}
+        steps = [{"$match": where}, {"$group": {"_id": "$user_id"}}]
+        return sorted(row["_id"] for row in await aggregated(self._entities, steps))
 
     async def is_alone(self, user_id: str) -> bool:
         others = {"$and": [_of_tenant(tenant_of(user_id)), {"user_id": {"$ne": user_id}}]}

@@ -4,7 +4,7 @@ it is read again."""
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rayapp.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from rayapp.core.runtime import Clock
@@ -18,9 +18,12 @@ from rayapp.understanding.statements.ports import (
     RegistryStore,
     StatementsWanted,
 )
+from rayapp.understanding.statements.records import Entity
 from rayapp.understanding.statements.registries import KEPT_S, Registries
 from rayapp.understanding.statements.rules.growing import (
+    AddedKind,
     Addition,
+    NewProposal,
     Proposal,
     RegistryVersion,
     Ruling,
@@ -30,20 +33,24 @@ from rayapp.understanding.statements.rules.growing import (
     added,
     by_hand_with,
     is_enough,
+    is_known,
     label_key,
     may_be_label,
     name_of,
+    narrowed,
+    proposal_id_of,
     proposals_of,
     spelled,
     tenant_of,
 )
+from rayapp.understanding.statements.rules.registry import OWN_RULES, Ontology
 from rayapp.understanding.statements.settlement import settle_slots
 
 log = logging.getLogger("rayapp.understanding")
 # Who accepts what enough texts needed, the event that tells of a version, and its field.
 BY_WITNESSES, EVENT_KIND, EVENT_FIELD = "witnesses", "ontology", "version"
-# Statements that are looked at for one decision, and tries where two decide at once.
-MOST_WITNESSES, TRIES = 5_000, 5
+# Statements, and nodes of a user, that are looked at for one decision; tries where two decide.
+MOST_WITNESSES, MOST_NODES, TRIES = 5_000, 5_000, 5
 # What is read again waits behind what was just said.
 REREAD = 1
 UNKNOWN = "There is no such proposal; list those of kind `ontology` to see their ids."
@@ -74,12 +81,19 @@ class GrowthService:
         what somebody has declined."""
         tenant = tenant_of(scope.user_id)
         keys = {label_key(one) for one in await self.store.labels(scope)}
+        rulings = await self.store.rulings(tenant)
+        stand = (RulingState.PROPOSED, *([RulingState.DECLINED] if declined else []))
+        asked = [
+            Proposal(one.proposal_id, one.kind, one.label, asked=one)
+            for one in rulings
+            if one.words and one.state in stand
+        ]
         if not keys:
-            return []
+            return asked
         witnesses = await self._witnesses(tenant, sorted(keys))
-        rulings = () if declined else await self.store.rulings(tenant)
         ontology = (await self.registries.latest(tenant)).ontology
-        return proposals_of(tenant, witnesses, ontology, _decided(rulings))
+        decided = frozenset(one.proposal_id for one in rulings if _stands(one, declined=declined))
+        return asked + proposals_of(tenant, witnesses, ontology, decided)
 
     async def ruled(self, scope: ReadScope, state: RulingState) -> list[Ruling]:
         """What was decided of labels that the user's own statements have; what was added is told to
@@ -91,6 +105,35 @@ class GrowthService:
             for one in await self.store.rulings(tenant)
             if one.state is state and (state is RulingState.ACCEPTED or one.label in keys)
         ]
+
+    async def propose(self, scope: WriteScope, new: NewProposal) -> Proposal:
+        """It waits for a person as the others do.
+
+        Raises InvalidInput: no such type, or one that is read by rules of its own; a word that
+        names no kind of things; Conflict: the registry has it.
+        """
+        tenant = tenant_of(scope.user_id)
+        label, words = label_key(new.name), tuple(dict.fromkeys(map(label_key, new.words)))
+        _check_labels((label, *words))
+        ontology = (await self._fresh(tenant)).ontology
+        if new.parent is not None:
+            _check_parent(new.kind, new.parent, ontology)
+        if is_known(label, ontology):
+            raise Conflict(f"The registry has {name_of(new.kind, label)} already.")
+        asked = Ruling(
+            tenant=tenant,
+            proposal_id=proposal_id_of(tenant, label),
+            kind=new.kind,
+            label=label,
+            name=name_of(new.kind, label),
+            state=RulingState.PROPOSED,
+            by=_who(scope),
+            at=self.clock.now(),
+            words=words,
+            parent=new.parent,
+        )
+        await self.store.rule(asked, None, ())
+        return Proposal(asked.proposal_id, asked.kind, asked.label, asked=asked)
 
     # --- deciding
 
@@ -119,20 +162,17 @@ class GrowthService:
         for _ in range(TRIES):
             rulings = await self.store.rulings(tenant)
             found = next((one for one in rulings if one.proposal_id == proposal_id), None)
-            if found is None or found.state is RulingState.UNDONE:
+            if found is None or not found.is_decision:
                 raise Conflict("There is no decision to undo.", code="nothing_to_undo")
-            undone = Ruling(
-                tenant=tenant, proposal_id=proposal_id, kind=found.kind, label=found.label,
-                name=found.name, state=RulingState.UNDONE, by=_who(scope), at=self.clock.now(),
-            )  # fmt: skip
+            back = RulingState.PROPOSED if found.words else RulingState.UNDONE
+            undone = replace(found, state=back, by=_who(scope), at=self.clock.now())
             if found.state is RulingState.DECLINED:
                 await self.store.rule(undone, None, ())
                 return undone
             now = await self._fresh(tenant)
             kept = tuple(one for one in _additions(now) if one.name != found.name)
             gone = [one for one in _additions(now) if one.name == found.name]
-            words = tuple(word for one in gone for word in one.words)
-            if await self._made(scope, now, kept, undone, words):
+            if await self._made(scope, now, kept, undone, gone):
                 return undone
         raise Conflict("Others change the registry right now; try again.")
 
@@ -161,18 +201,21 @@ class GrowthService:
             if name in (*now.ontology.types, *now.ontology.relations):
                 raise Conflict(f"The registry has {name} already; give it another name.")
             since = now.ontology.version + 1
-            additions = (*_additions(now), added(found.kind, name, words, since))
+            parent = None if found.asked is None else found.asked.parent
+            called = None if parent is None else label_key(new.name or found.label)
+            one = added(found.kind, name, words, since, label=called, parent=parent)
             ruling = self._ruled(scope, found, name, RulingState.ACCEPTED, by)
-            if await self._made(scope, now, additions, ruling, words):
+            if await self._made(scope, now, (*_additions(now), one), ruling, [one]):
                 return ruling
         raise Conflict("Others change the registry right now; try again.")
 
     def _named(self, found: Proposal, new: NewName) -> tuple[str, tuple[str, ...]]:
         label = found.label if new.name is None else label_key(new.name)
-        words = tuple(dict.fromkeys((found.label, *map(label_key, new.words))))
-        for one in (label, *words):
-            if not may_be_label(one):
-                raise InvalidInput(f"{one!r} names no kind of things; use one or two words.")
+        asked = found.asked
+        own = (found.label,) if asked is None or asked.parent is None else ()
+        more = () if asked is None else asked.words
+        words = tuple(dict.fromkeys((*own, *more, *map(label_key, new.words))))
+        _check_labels((label, *words))
         return name_of(found.kind, label), words
 
     async def _made(
@@ -181,7 +224,7 @@ class GrowthService:
         before: TenantRegistry,
         additions: tuple[Addition, ...],
         ruling: Ruling,
-        words: Sequence[str],
+        changed: Sequence[Addition],
     ) -> bool:
         """A new version is kept and told, and what it concerns is read again. False: somebody else
         has made one meanwhile."""
@@ -189,8 +232,9 @@ class GrowthService:
         version = RegistryVersion(
             tenant=ruling.tenant, version=number, additions=additions, by=ruling.by, at=ruling.at
         )
-        witnesses = await self._witnesses(ruling.tenant, words)
-        users = dict.fromkeys((scope.user_id, *(one.user_id for one in witnesses)))
+        users = {scope.user_id: None}
+        for one in changed:
+            users |= dict.fromkeys(await self._users_of(ruling.tenant, one))
         told = [
             Event(
                 event_id=derived_id(user, EVENT_KIND, str(number)),
@@ -204,34 +248,60 @@ class GrowthService:
         if not await self.store.rule(ruling, version, told):
             return False
         self.registries.forget(ruling.tenant)
-        await self.read_again(ruling.tenant, words)
+        for one in changed:
+            await self.read_again(ruling.tenant, one)
         return True
 
     # --- reading again
 
-    async def read_again(self, tenant: str, words: Sequence[str]) -> int:
-        """Offer what was said under these labels to the queue of understanding; how many texts.
+    async def read_again(self, tenant: str, one: Addition) -> int:
+        """Offer what an addition concerns to the queue of understanding; how many texts.
 
         It may be repeated: deriving is a difference. It waits until no process goes by an earlier
         version any more.
         """
-        by_hand: dict[str, list[str]] = defaultdict(list)
-        sources: dict[tuple[str, str], None] = {}
-        for one in await self._witnesses(tenant, words):
-            if one.source_id is None:
-                by_hand[one.user_id].append(one.fact_id)
-            else:
-                sources[one.user_id, one.source_id] = None
+        if one.parent is not None:
+            sources = await self._retyped(tenant, one, one.parent)
+        else:
+            sources = await self._renamed(tenant, one)
         offered = 0
         for user_id, source_id in sources:
             found = await self.sources.find(ReadScope(user_id, include_shared=False), source_id)
             if found is not None and not found.row.gone:
                 await self.sources.offer(found.row, priority=REREAD, delay_s=KEPT_S)
                 offered += 1
-        for user_id, facts in by_hand.items():
-            await self._rename_by_hand(user_id, facts)
         log.info("the registry has changed: %d texts are read again", offered)
         return offered
+
+    async def _renamed(self, tenant: str, one: Addition) -> list[tuple[str, str]]:
+        """The texts that say its labels; what was made by hand under them has its name at once."""
+        by_hand: dict[str, list[str]] = defaultdict(list)
+        sources: dict[tuple[str, str], None] = {}
+        for said in await self._witnesses(tenant, one.words):
+            if said.source_id is None:
+                by_hand[said.user_id].append(said.fact_id)
+            else:
+                sources[said.user_id, said.source_id] = None
+        for user_id, facts in by_hand.items():
+            await self._rename_by_hand(user_id, facts)
+        return list(sources)
+
+    async def _retyped(self, tenant: str, one: Addition, parent: str) -> list[tuple[str, str]]:
+        """Things of a type get a narrower one, or lose it; they keep their ids. The texts that
+        speak of them."""
+        ontology = (await self.registries.latest(tenant)).ontology
+        found: list[tuple[str, str]] = []
+        for user_id in await self.store.having(tenant, (parent, one.name)):
+            retype = _Retyping((parent, one.name), parent, ontology)
+            sources = await self.knowledge.change(WriteScope(user_id), retype.work)
+            found += [(user_id, each) for each in sources]
+        return found
+
+    async def _users_of(self, tenant: str, one: Addition) -> list[str]:
+        """Whose texts an addition may concern."""
+        if one.parent is not None:
+            return await self.store.having(tenant, (one.parent, one.name))
+        return [each.user_id for each in await self._witnesses(tenant, one.words)]
 
     async def _rename_by_hand(self, user_id: str, facts: Sequence[str]) -> None:
         ontology = await self.registries.of(user_id)
@@ -282,6 +352,8 @@ class GrowthService:
             state=state,
             by=by,
             at=self.clock.now(),
+            words=() if found.asked is None else found.asked.words,
+            parent=None if found.asked is None else found.asked.parent,
         )
 
 
@@ -289,9 +361,46 @@ def _additions(registry: TenantRegistry) -> tuple[Addition, ...]:
     return () if registry.row is None else registry.row.additions
 
 
-def _decided(rulings: Sequence[Ruling]) -> frozenset[str]:
-    """The proposals on which somebody's decision stands."""
-    return frozenset(one.proposal_id for one in rulings if one.state is not RulingState.UNDONE)
+@dataclass(frozen=True)
+class _Retyping:
+    """Things of these types, of one user, as the registry tells them apart now."""
+
+    types: tuple[str, ...]
+    parent: str
+    ontology: Ontology
+
+    async def work(self, rows: KnowledgeRows) -> list[str]:
+        """The sources that speak of what has another type now."""
+        nodes = [one for type_ in self.types for one in await rows.of_type(type_, MOST_NODES)]
+        new = {one.entity_id: replace(one, type=self._type_of(one)) for one in nodes}
+        new = {one.entity_id: new[one.entity_id] for one in nodes if new[one.entity_id] != one}
+        await rows.put_entities(list(new.values()))
+        said = await rows.statements(StatementsWanted(touching=tuple(sorted(new))))
+        return list(dict.fromkeys(one.source_id for one in said if one.source_id is not None))
+
+    def _type_of(self, node: Entity) -> str:
+        names = (node.name, *node.synonyms, *(one.name for one in node.names))
+        return narrowed(self.parent, names, self.ontology)
+
+
+def _stands(one: Ruling, *, declined: bool) -> bool:
+    """Whether nothing is to be proposed under its label: it was decided, or a person proposes it.
+    `declined`: what was declined may be."""
+    open_again = declined and one.state is RulingState.DECLINED and not one.words
+    return one.state is not RulingState.UNDONE and not open_again
+
+
+def _check_labels(labels: Sequence[str]) -> None:
+    for one in labels:
+        if not may_be_label(one):
+            raise InvalidInput(f"{one!r} names no kind of things; use one or two words.")
+
+
+def _check_parent(kind: AddedKind, parent: str, ontology: Ontology) -> None:
+    if kind is not AddedKind.TYPE or parent not in ontology.types:
+        raise InvalidInput(f"There is no type {parent} to be narrower than; read the registry.")
+    if parent in OWN_RULES:
+        raise InvalidInput(f"{parent} is read by rules of its own and has no narrower type.")
 
 
 def _who(scope: WriteScope) -> str:

@@ -103,10 +103,15 @@ class KnowledgeService:
 
     async def of_type(self, scope: ReadScope, type_: str | None, limit: int) -> list[Entity]:
         """Nodes, those named most first. Raises InvalidInput: no such type."""
+        types: Sequence[str | None] = (None,)
         if type_ is not None:
-            _check_type(type_, await self.ontology(scope))
+            ontology = await self.ontology(scope)
+            _check_type(type_, ontology)
+            types = ontology.types_of(type_)
         reads = self._store.reads(scope)
-        return await _wholes(reads, await reads.of_type(type_, limit))
+        nodes = [node for one in types for node in await reads.of_type(one, limit)]
+        nodes.sort(key=lambda one: (-one.mentions, one.entity_id))
+        return await _wholes(reads, nodes[:limit])
 
     async def relationships(
         self,
@@ -156,7 +161,7 @@ class KnowledgeService:
         degraded: list[str] = []
         ends = []
         for end in (asked.source, asked.target, asked.holder):
-            ends.append(await self._ids(reads, end, asked.fallback, nearest, degraded))
+            ends.append(await self._ids(reads, end, asked.fallback, nearest, degraded, ontology))
         sources, targets, holders = ends
         statements = await _asked(reads, asked.relation, sources, targets, ontology)
         statements = [one for one in statements if asked.label in (None, one.label)]
@@ -166,8 +171,8 @@ class KnowledgeService:
         linked = [
             one
             for one in await self._linked(reads, found)
-            if _is_of(one.source, asked.source, asked.perspective)
-            and (one.target is None or _is_of(one.target, asked.target, None))
+            if _is_of(one.source, asked.source, asked.perspective, ontology)
+            and (one.target is None or _is_of(one.target, asked.target, None, ontology))
         ]
         known = [one for one in linked if one.relationship.standing is Standing.KNOWN]
         unsure = Knowing.NO_LONGER if linked else Knowing.UNKNOWN
@@ -216,6 +221,7 @@ class KnowledgeService:
         fallback: bool,
         nearest: list[str],
         degraded: list[str],
+        ontology: Ontology,
     ) -> tuple[str, ...] | None:
         """The nodes of an end, None for any."""
         if end.node_id is not None:
@@ -223,7 +229,8 @@ class KnowledgeService:
         if end.name is None:
             return None
         keys = await self._keys(reads, end.type, end.name)
-        named = await reads.named(end.type, keys)
+        types = (None,) if end.type is None else ontology.types_of(end.type)
+        named = [node for one in types for node in await reads.named(one, keys)]
         if not named and fallback and end.type not in (None, PERSON):
             named = await self._nearest(reads, str(end.type), end.name, degraded)
             nearest += [one.name for one in named]
@@ -490,7 +497,7 @@ def _who(scope: WriteScope) -> str:
     return scope.principal or scope.user_id
 
 
-def _is_of(node: Entity, end: NodeEnd, perspective: str | None) -> bool:
-    if end.type is not None and node.type != end.type:
+def _is_of(node: Entity, end: NodeEnd, perspective: str | None, ontology: Ontology) -> bool:
+    if end.type is not None and node.type not in ontology.types_of(end.type):
         return False
     return perspective is None or any(one.name == perspective for one in node.perspectives)

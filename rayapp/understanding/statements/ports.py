@@ -132,6 +132,9 @@ class RegistryStore(Protocol):
     async def witnesses(self, tenant: str, labels: Sequence[str], limit: int) -> list[Witness]:
         """Statements of a tenant under one of these labels, the latest said first; not details."""
 
+    async def having(self, tenant: str, types: Sequence[str]) -> list[str]:
+        """Users of a tenant who have nodes of one of these types, in order."""
+
     async def is_alone(self, user_id: str) -> bool:
         """Whether nobody else of the tenant has said anything."""
 

@@ -63,6 +63,11 @@ class InMemoryRegistryStore:
         found.sort(key=lambda pair: pair[1].confirmed_at, reverse=True)
         return [self._witness(user_id, one) for user_id, one in found[: max(0, limit)]]
 
+    async def having(self, tenant: str, types: Sequence[str]) -> list[str]:
+        rows = self._knowledge.tables.entities.items()
+        users = {who for (who, _), one in rows if one.type in types}
+        return sorted(who for who in users if tenant_of(who) == tenant)
+
     async def is_alone(self, user_id: str) -> bool:
         tenant = tenant_of(user_id)
         users = {who for who, _ in self._knowledge.tables.given if tenant_of(who) == tenant}

@@ -12,6 +12,7 @@ from rayapp.understanding.statements.registries import KEPT_S
 from rayapp.understanding.statements.requests import KnowledgeQuestion, NewLink, NewNode, NodeEnd
 from rayapp.understanding.statements.rules.growing import (
     AddedKind,
+    NewProposal,
     RulingState,
     Witness,
     grown,
@@ -235,3 +236,56 @@ async def test_another_process_hears_of_a_version_in_time() -> None:
     assert (await other.registries.of(USER)).version == 1
     other.clock.advance(KEPT_S)
     assert (await other.registries.of(USER)).version == 2
+
+
+async def test_a_split_type_keeps_the_ids_of_its_things() -> None:
+    world = KnowledgeWorld()
+    texts = ("I know how to juggle.", "I know how to program.", "I know how to juggle.")
+    for number, text in enumerate(texts):
+        await world.say(f"m{number}", text, days=number)
+    before = {one.name: one.entity_id for one in await world.knowledge.of_type(READS, "Skill", 9)}
+    assert before.keys() == {"juggle", "program"}
+    new = NewProposal(
+        kind=AddedKind.TYPE, name="physical skill", words=("juggle", "swim"), parent="Skill"
+    )
+    made = await world.growth.propose(WRITES, new)
+    (found,) = await world.growth.proposals(READS)
+    assert (found.proposal_id, found.name) == (made.proposal_id, "PhysicalSkill")
+    await world.growth.accept(WRITES, made.proposal_id, NewName(), operator=False)
+    (node,) = await world.knowledge.of_type(READS, "PhysicalSkill", 9)
+    assert (node.entity_id, node.mentions) == (before["juggle"], 2)
+    await world.say("m0", texts[0])
+    await world.say("m3", "I know how to juggle.", days=3)
+    (node,) = await world.knowledge.of_type(READS, "PhysicalSkill", 9)
+    assert (node.entity_id, node.mentions) == (before["juggle"], 3)
+    both = await world.knowledge.of_type(READS, "Skill", 9)
+    assert {one.entity_id for one in both} == set(before.values())
+    asked = KnowledgeQuestion(relation="HAS_SKILL", target=NodeEnd(type="Skill", name="juggle"))
+    assert len((await world.knowledge.query(READS, asked)).found) == 1
+    ontology = await world.knowledge.ontology(READS)
+    assert ontology.fits("HAS_SKILL", "Person", "PhysicalSkill")
+    assert not ontology.fits("HAS_SKILL", "Person", "Goal")
+    await world.growth.undo(WRITES, made.proposal_id, operator=False)
+    back = await world.knowledge.of_type(READS, "Skill", 9)
+    assert {one.name: one.entity_id for one in back} == before
+    assert len(await world.growth.proposals(READS)) == 1
+    await world.growth.decline(WRITES, made.proposal_id, operator=False)
+    assert await world.growth.proposals(READS) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "parent", "error"),
+    [
+        (AddedKind.TYPE, "sport", "Nothing", InvalidInput),
+        (AddedKind.TYPE, "child", "Person", InvalidInput),
+        (AddedKind.RELATION, "plays", "Skill", InvalidInput),
+        (AddedKind.TYPE, "1", None, InvalidInput),
+        (AddedKind.TYPE, "goal", None, Conflict),
+    ],
+)
+async def test_what_cannot_be_proposed(
+    kind: AddedKind, name: str, parent: str | None, error: type[Exception]
+) -> None:
+    new = NewProposal(kind=kind, name=name, words=("chess",), parent=parent)
+    with pytest.raises(error):
+        await KnowledgeWorld().growth.propose(WRITES, new)

@@ -5,7 +5,7 @@ independent make a proposal; a person accepts it, or enough of them within two d
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -31,8 +31,9 @@ class AddedKind(StrEnum):
 
 
 class RulingState(StrEnum):
-    """UNDONE: as if nobody had decided."""
+    """PROPOSED: by a person. UNDONE: as if nobody had decided."""
 
+    PROPOSED = "proposed"
     ACCEPTED = "accepted"
     DECLINED = "declined"
     UNDONE = "undone"
@@ -40,7 +41,11 @@ class RulingState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
-    """A type or a relation of one tenant. `words`: labels that mean it, in their normal form."""
+    """A type or a relation of one tenant.
+
+    `words`: labels that mean it, in their normal form. `parent`: the type that it is a narrower one
+    of; then they are names of its things.
+    """
 
     kind: AddedKind
     name: str
@@ -48,6 +53,7 @@ class Addition:
     he: str
     words: tuple[str, ...]
     since: int
+    parent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +77,8 @@ class TenantRegistry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What was decided of a label. `name`: of what was added."""
+    """What was decided of a label, or proposed by a person. `name`: of what is added. `words`,
+    `parent`: of what a person proposes, see `Addition`."""
 
     tenant: str
     proposal_id: str
@@ -81,6 +88,12 @@ class Ruling:
     state: RulingState
     by: str
     at: datetime
+    words: tuple[str, ...] = ()
+    parent: str | None = None
+
+    @property
+    def is_decision(self) -> bool:
+        return self.state in (RulingState.ACCEPTED, RulingState.DECLINED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +116,26 @@ class Witness:
         return self.user_id, self.conversation_id or self.said_at.date().isoformat()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewProposal:
+    """What a person asks for: a name for labels, or, with `parent`, a narrower type for the things
+    of that type that are called by these words."""
+
+    kind: AddedKind
+    name: str
+    words: tuple[str, ...]
+    parent: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A label that the registry lacks, with who needed it, the latest last."""
+    """A label that the registry lacks, with who needed it, the latest last; `asked`: a person."""
 
     proposal_id: str
     kind: AddedKind
     label: str
-    witnesses: tuple[Witness, ...]
+    witnesses: tuple[Witness, ...] = ()
+    asked: Ruling | None = None
 
     @property
     def name(self) -> str:
@@ -147,21 +172,41 @@ def grown(base: Ontology, version: RegistryVersion | None) -> Ontology:
     if version is None:
         return base
     types, relations, said = dict(base.types), dict(base.relations), {}
+    narrower: dict[str, dict[str, str]] = defaultdict(dict)
     for one in version.additions:
         if one.kind is AddedKind.TYPE:
-            types[one.name] = TypeRow(en=one.en, he=one.he)
+            types[one.name] = TypeRow(en=one.en, he=one.he, is_a=one.parent)
         else:
             relations[one.name] = RelationRow(en=one.en, he=one.he, is_a=ANY)
-        said.update({word: (one.name, one.words[0]) for word in one.words})
+        if one.parent is None:
+            said.update({word: (one.name, one.words[0]) for word in one.words})
+        else:
+            narrower[one.parent].update(dict.fromkeys(one.words, one.name))
     return base.model_copy(
-        update={"version": version.version, "types": types, "relations": relations, "said": said}
+        update={
+            "version": version.version,
+            "types": types,
+            "relations": relations,
+            "said": said,
+            "narrower": narrower,
+        }
     )
 
 
-def added(kind: AddedKind, name: str, words: Sequence[str], since: int) -> Addition:
-    """An addition under its words, the first of which stands for all."""
-    hebrew = [one for one in words if is_hebrew(one)]
-    english = [one for one in words if not is_hebrew(one)]
+def added(
+    kind: AddedKind,
+    name: str,
+    words: Sequence[str],
+    since: int,
+    *,
+    label: str | None = None,
+    parent: str | None = None,
+) -> Addition:
+    """An addition under its words, the first of which stands for all. `label`: what it is called
+    where its words are names of things."""
+    called = words if label is None else (label,)
+    hebrew = [one for one in called if is_hebrew(one)]
+    english = [one for one in called if not is_hebrew(one)]
     return Addition(
         kind=kind,
         name=name,
@@ -169,6 +214,7 @@ def added(kind: AddedKind, name: str, words: Sequence[str], since: int) -> Addit
         he=(hebrew or english)[0],
         words=tuple(words),
         since=since,
+        parent=parent,
     )
 
 
@@ -194,7 +240,7 @@ def proposals_of(
         by_key[label_key(one.label)].append(one)
     found = []
     for key, some in by_key.items():
-        proposal_id = derived_id(tenant, "ontology", key)
+        proposal_id = proposal_id_of(tenant, key)
         if proposal_id in decided or not may_be_label(key) or is_known(key, ontology):
             continue
         if len({one.place for one in some}) < INDEPENDENT:
@@ -204,6 +250,11 @@ def proposals_of(
         ordered = tuple(sorted(some, key=lambda one: (one.said_at, one.fact_id)))
         found.append(Proposal(proposal_id, kind, key, ordered))
     return sorted(found, key=lambda one: one.witnesses[-1].said_at, reverse=True)
+
+
+def proposal_id_of(tenant: str, label: str) -> str:
+    """One label is one proposal, whoever brings it."""
+    return derived_id(tenant, "ontology", label)
 
 
 def is_enough(witnesses: Sequence[Witness]) -> bool:
@@ -219,15 +270,24 @@ def is_enough(witnesses: Sequence[Witness]) -> bool:
 
 def read_with(reading: Reading, ontology: Ontology) -> Reading:
     """A reading in the names of the registry: what a text calls a hobby is a `Hobby`."""
-    if not ontology.said:
+    if not ontology.said and not ontology.narrower:
         return reading
-    entities, claims = list(reading.entities), []
+    entities = [
+        replace(one, type=narrowed(one.type, one.names, ontology)) for one in reading.entities
+    ]
+    claims = []
     for claim in reading.claims:
         named = _named(claim.relation, claim.label, ontology)
         if named is not None:
             claim = _claimed(claim, *named, ontology, entities)
         claims.append(claim)
     return Reading(tuple(entities), tuple(claims))
+
+
+def narrowed(type_: str, names: Iterable[str], ontology: Ontology) -> str:
+    """The type of a thing of these names, where the tenant tells it apart."""
+    found = ontology.narrower.get(type_, {})
+    return next((found[key] for key in map(label_key, names) if key in found), type_)
 
 
 def _claimed(
