@@ -51,6 +51,8 @@ log = logging.getLogger("rayapp.understanding")
 BY_WITNESSES, EVENT_KIND, EVENT_FIELD = "witnesses", "ontology", "version"
 # Statements, and nodes of a user, that are looked at for one decision; tries where two decide.
 MOST_WITNESSES, MOST_NODES, TRIES = 5_000, 5_000, 5
+# The latest statements, of which each text that needs a name looks whether they are enough.
+LATEST = 200
 # What is read again waits behind what was just said.
 REREAD = 1
 UNKNOWN = "There is no such proposal; list those of kind `ontology` to see their ids."
@@ -96,14 +98,15 @@ class GrowthService:
         return asked + proposals_of(tenant, witnesses, ontology, decided)
 
     async def ruled(self, scope: ReadScope, state: RulingState) -> list[Ruling]:
-        """What was decided of labels that the user's own statements have; what was added is told to
-        everybody of the tenant, as the registry does."""
+        """What was decided of labels that the user's own statements have; what was added or
+        proposed by a person is told to everybody of the tenant."""
         tenant = tenant_of(scope.user_id)
         keys = {label_key(one) for one in await self.store.labels(scope)}
         return [
             one
             for one in await self.store.rulings(tenant)
-            if one.state is state and (state is RulingState.ACCEPTED or one.label in keys)
+            if one.state is state
+            and (state is RulingState.ACCEPTED or one.words or one.label in keys)
         ]
 
     async def propose(self, scope: WriteScope, new: NewProposal) -> Proposal:
@@ -181,13 +184,14 @@ class GrowthService:
 
         Where a tenant has several users a person decides: none of them names kinds for the others.
         """
-        scope = WriteScope(user_id, BY_WITNESSES)
-        wanted = None if labels is None else {label_key(one) for one in labels}
-        found = [
-            one
-            for one in await self.proposals(scope.own)
-            if (wanted is None or one.label in wanted) and is_enough(one.witnesses)
-        ]
+        scope, tenant = WriteScope(user_id, BY_WITNESSES), tenant_of(user_id)
+        said = await self.store.labels(scope.own) if labels is None else labels
+        witnesses = await self._witnesses(tenant, sorted(set(map(label_key, said))), LATEST)
+        # What somebody has decided, also if that was undone, is decided by people.
+        decided = frozenset(one.proposal_id for one in await self.store.rulings(tenant))
+        ontology = (await self.registries.latest(tenant)).ontology
+        proposed = proposals_of(tenant, witnesses, ontology, decided)
+        found = [one for one in proposed if is_enough(one.witnesses)]
         if not found or not await self.store.is_alone(user_id):
             return 0
         for one in found:
@@ -318,9 +322,11 @@ class GrowthService:
 
     # --- inside
 
-    async def _witnesses(self, tenant: str, keys: Sequence[str]) -> list[Witness]:
+    async def _witnesses(
+        self, tenant: str, keys: Sequence[str], limit: int = MOST_WITNESSES
+    ) -> list[Witness]:
         labels = [form for key in keys for form in spelled(key)]
-        return await self.store.witnesses(tenant, labels, MOST_WITNESSES)
+        return await self.store.witnesses(tenant, labels, limit)
 
     async def _proposal(self, scope: WriteScope, proposal_id: str) -> Proposal:
         every = await self.proposals(scope.own, declined=True)

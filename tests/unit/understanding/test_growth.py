@@ -199,6 +199,20 @@ async def test_five_samples_in_two_days_make_a_version(gap_h: float, version: in
     assert (await world.knowledge.ontology(READS)).version == version
 
 
+async def test_what_a_person_took_back_is_not_added_by_itself() -> None:
+    world = KnowledgeWorld()
+    for number in range(5):
+        await world.say(f"m{number}", EN[number % 3], days=number / 4)
+    (ruling,) = await world.growth.ruled(READS, RulingState.ACCEPTED)
+    assert ruling.by == "witnesses"
+    await world.growth.undo(WRITES, ruling.proposal_id, operator=False)
+    await world.say("m5", EN[0], days=2)
+    assert await world.growth.look(USER) == 0
+    registry = (await world.registries.latest("")).row
+    assert registry is not None
+    assert registry.additions == ()
+
+
 async def test_a_deleted_text_is_no_witness() -> None:
     world = KnowledgeWorld()
     for number in (0, 1):
