@@ -8,7 +8,7 @@ import pytest
 
 from rayapp.container.understanding import load_reader, load_registry
 from rayapp.core.scope import ReadScope, WriteScope
-from rayapp.understanding.ports import SourceText
+from rayapp.understanding.ports import SourcePage, SourceText
 from rayapp.understanding.statements.merging import MergeService
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore, StatementsWanted
 from rayapp.understanding.statements.records import (
@@ -271,7 +271,7 @@ class KnowledgeStoreContract:
         first = await store.sources_after(None, 3)
         assert first.sources == {(DANA, "m1"), (DANA, "m2"), (NOA, "m1")}
         rest = await store.sources_after(first.after, 3)
-        assert (rest.sources, rest.after) == ({(NOA, "m2")}, None)
+        assert rest == SourcePage(frozenset({(NOA, "m2")}), None)
 
     async def test_merges_that_wait_are_counted_over_all_users(self, store: KnowledgeStore) -> None:
         async def work(rows: KnowledgeRows) -> None:

@@ -123,9 +123,13 @@ class GrowthService:
             _check_parent(new.kind, new.parent, ontology)
         if is_known(label, ontology):
             raise Conflict(f"The registry has {name_of(new.kind, label)} already.")
+        proposal_id = proposal_id_of(tenant, label)
+        before = await self._ruling(tenant, proposal_id)
+        if before is not None and before.is_decision:
+            raise Conflict("Somebody has decided on this; undo that first.")
         asked = Ruling(
             tenant=tenant,
-            proposal_id=proposal_id_of(tenant, label),
+            proposal_id=proposal_id,
             kind=new.kind,
             label=label,
             name=name_of(new.kind, label),
@@ -143,11 +147,19 @@ class GrowthService:
     async def accept(
         self, scope: WriteScope, proposal_id: str, new: NewName, *, operator: bool
     ) -> Ruling:
-        """The registry has it from now on, in a new version.
+        """The registry has it from now on, in a new version. Where it has it already, what needed
+        it is read again.
 
         Raises InvalidInput: a name or a word that names no kind of things.
         """
         await self._check_may_decide(scope, operator=operator)
+        tenant = tenant_of(scope.user_id)
+        ruling = await self._ruling(tenant, proposal_id)
+        if ruling is not None and ruling.state is RulingState.ACCEPTED:
+            for one in _additions(await self._fresh(tenant)):
+                if one.name == ruling.name:
+                    await self.read_again(tenant, one)
+            return ruling
         return await self._accept(scope, await self._proposal(scope, proposal_id), new, _who(scope))
 
     async def decline(self, scope: WriteScope, proposal_id: str, *, operator: bool) -> Ruling:
@@ -163,8 +175,7 @@ class GrowthService:
         await self._check_may_decide(scope, operator=operator)
         tenant = tenant_of(scope.user_id)
         for _ in range(TRIES):
-            rulings = await self.store.rulings(tenant)
-            found = next((one for one in rulings if one.proposal_id == proposal_id), None)
+            found = await self._ruling(tenant, proposal_id)
             if found is None or not found.is_decision:
                 raise Conflict("There is no decision to undo.", code="nothing_to_undo")
             back = RulingState.PROPOSED if found.words else RulingState.UNDONE
@@ -334,6 +345,10 @@ class GrowthService:
         if found is None:
             raise NotFound(UNKNOWN)
         return found
+
+    async def _ruling(self, tenant: str, proposal_id: str) -> Ruling | None:
+        rulings = await self.store.rulings(tenant)
+        return next((one for one in rulings if one.proposal_id == proposal_id), None)
 
     async def _fresh(self, tenant: str) -> TenantRegistry:
         self.registries.forget(tenant)

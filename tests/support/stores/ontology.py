@@ -74,12 +74,10 @@ class InMemoryRegistryStore:
         return users <= {user_id}
 
     async def forget(self, tenant: str) -> int:
-        gone = 0
-        for rows in (self._versions, self._rulings):
-            for key in [key for key in rows if key[0] == tenant]:
-                rows.pop(key)  # type: ignore[call-overload]
-                gone += 1
-        return gone
+        before = len(self._versions) + len(self._rulings)
+        self._versions = {key: one for key, one in self._versions.items() if key[0] != tenant}
+        self._rulings = {key: one for key, one in self._rulings.items() if key[0] != tenant}
+        return before - len(self._versions) - len(self._rulings)
 
     def _labelled(self) -> list[tuple[str, Statement]]:
         return [

@@ -105,6 +105,8 @@ async def test_what_two_texts_needed_is_proposed_and_read_by_its_name(
     ruling = await world.growth.accept(WRITES, found.proposal_id, NewName(), operator=False)
     assert (ruling.state, ruling.name) == (RulingState.ACCEPTED, name)
     assert await world.growth.proposals(READS) == []
+    again = await world.growth.accept(WRITES, found.proposal_id, NewName(), operator=False)
+    assert again == ruling
     assert [one.data for one in world.registry.told] == [{"version": 2}]
     for number, text in enumerate(texts):
         await world.say(f"m{number}", text, days=number)
@@ -285,6 +287,8 @@ async def test_a_split_type_keeps_the_ids_of_its_things() -> None:
     assert len(await world.growth.proposals(READS)) == 1
     await world.growth.decline(WRITES, made.proposal_id, operator=False)
     assert await world.growth.proposals(READS) == []
+    with pytest.raises(Conflict):
+        await world.growth.propose(WRITES, new)
 
 
 @pytest.mark.parametrize(

@@ -226,9 +226,10 @@ def may_be_label(key: str) -> bool:
 
 def is_known(key: str, ontology: Ontology) -> bool:
     """Whether the registry has it, by its name or by what people call it."""
-    rows = (*ontology.types.items(), *ontology.relations.items())
-    names = {label_key(form) for name, row in rows for form in (name, row.en, row.he)}
-    return key in names or key in ontology.said
+    names = {*ontology.types, *ontology.relations}
+    for rows in (ontology.types, ontology.relations):
+        names |= {form for row in rows.values() for form in (row.en, row.he)}
+    return key in map(label_key, names) or key in ontology.said
 
 
 def proposals_of(
@@ -311,12 +312,10 @@ def _claimed(
 
 def by_hand_with(one: Statement, user_id: str, ontology: Ontology) -> Statement:
     """A relation that a person made, in the names of the registry as it is now."""
-    named = _named(one.relation, one.label, ontology)
-    if named is not None and named[0] in ontology.relations:
-        relation, label = named
-    elif one.relation in ontology.relations:
+    relation, label = _named(one.relation, one.label, ontology) or (ANY, one.label)
+    if one.relation != ANY and one.relation in ontology.relations:
         return one
-    else:
+    if relation not in ontology.relations:
         relation, label = ANY, one.label
     stated = Stated(one.subject_id, relation, one.object_id, one.value, label, one.holder_id)
     fact, slot = ids_of(user_id, stated, ontology)

@@ -629,8 +629,9 @@ class _Text:
             kind, what = match.parts["kind"].part, match.parts["topic"].part
             goes_on = match.end < len(words) and not words[match.end - 1].ends
             ends = not goes_on or words[match.end].low in tables.stops | tables.conjunctions
-            named = isinstance(kind, Thing) and isinstance(what, Thing) and what.name != kind.name
-            if ends and named and any(letter.isalpha() for letter in what.name):
+            if not isinstance(kind, Thing) or not isinstance(what, Thing):
+                continue
+            if ends and what.name != kind.name and any(map(str.isalpha, what.name)):
                 me = self._named(Named(PERSON, me=True))
                 quote = sentence.text(match.start, match.end)
                 self._claim(
