@@ -8,7 +8,7 @@ from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given, li
 from rayapp.client.core import Core
 from rayapp.understanding.statements.records import MergeState
 from rayapp.understanding.statements.requests import Direction, MergeDecision
-from rayapp.understanding.statements.rules.growing import AddedKind
+from rayapp.understanding.statements.rules.additions import AddedKind
 from rayapp.wire import knowledge
 
 KNOWLEDGE = "/api/knowledge"

@@ -8,7 +8,7 @@ from rayapp.understanding.derived.records import State
 from rayapp.understanding.derived.requests import Decided, Decision, ReviewItem
 from rayapp.understanding.statements.growth import GrowthService, NewName
 from rayapp.understanding.statements.records import Level
-from rayapp.understanding.statements.rules.growing import Proposal, Ruling, RulingState
+from rayapp.understanding.statements.rules.additions import Proposal, Ruling, RulingState
 
 KIND = "ontology"
 STATES = {State.ACCEPTED: RulingState.ACCEPTED, State.DECLINED: RulingState.DECLINED}

@@ -30,7 +30,7 @@ from rayapp.understanding.statements.requests import (
     NodeEnd,
     Snapshot,
 )
-from rayapp.understanding.statements.rules.growing import (
+from rayapp.understanding.statements.rules.additions import (
     AddedKind,
     NewProposal,
     Proposal,

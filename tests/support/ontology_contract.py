@@ -7,13 +7,13 @@ import pytest
 
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore, RegistryStore
-from rayapp.understanding.statements.rules.growing import (
+from rayapp.understanding.statements.rules.additions import (
     AddedKind,
     RegistryVersion,
     Ruling,
     RulingState,
-    added,
 )
+from rayapp.understanding.statements.rules.growing import added
 from tests.support.knowledge_contract import a_gift, a_statement, an_entity
 
 AT = datetime(2026, 5, 20, 9, tzinfo=UTC)

@@ -24,7 +24,7 @@ from rayapp.storage.mongo.indexes import (
 )
 from rayapp.storage.mongo.predicates import mine
 from rayapp.storage.mongo.rows import reader, to_row
-from rayapp.understanding.statements.rules.growing import (
+from rayapp.understanding.statements.rules.additions import (
     RegistryVersion,
     Ruling,
     Witness,

@@ -20,7 +20,7 @@ from rayapp.understanding.statements.ports import (
 )
 from rayapp.understanding.statements.records import Entity
 from rayapp.understanding.statements.registries import KEPT_S, Registries
-from rayapp.understanding.statements.rules.growing import (
+from rayapp.understanding.statements.rules.additions import (
     AddedKind,
     Addition,
     NewProposal,
@@ -30,18 +30,20 @@ from rayapp.understanding.statements.rules.growing import (
     RulingState,
     TenantRegistry,
     Witness,
+    name_of,
+    tenant_of,
+)
+from rayapp.understanding.statements.rules.growing import (
     added,
     by_hand_with,
     is_enough,
     is_known,
     label_key,
     may_be_label,
-    name_of,
     narrowed,
     proposal_id_of,
     proposals_of,
     spelled,
-    tenant_of,
 )
 from rayapp.understanding.statements.rules.registry import OWN_RULES, Ontology
 from rayapp.understanding.statements.settlement import settle_slots

@@ -40,8 +40,9 @@ from rayapp.understanding.statements.requests import (
     NodeEnd,
     Snapshot,
 )
+from rayapp.understanding.statements.rules.additions import TenantRegistry, tenant_of
 from rayapp.understanding.statements.rules.facts import Stated, ids_of
-from rayapp.understanding.statements.rules.growing import TenantRegistry, label_key, tenant_of
+from rayapp.understanding.statements.rules.growing import label_key
 from rayapp.understanding.statements.rules.identity import keys_of, me_key, role_of, whole
 from rayapp.understanding.statements.rules.registry import ANY, EMOTION, PERSON, Ontology
 from rayapp.understanding.statements.rules.standing import (

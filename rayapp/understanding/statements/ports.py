@@ -18,7 +18,7 @@ from rayapp.understanding.statements.records import (
     Span,
     Statement,
 )
-from rayapp.understanding.statements.rules.growing import RegistryVersion, Ruling, Witness
+from rayapp.understanding.statements.rules.additions import RegistryVersion, Ruling, Witness
 
 T = TypeVar("T")
 # More statements of one slot, or around one entity, than are read at once.

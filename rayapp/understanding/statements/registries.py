@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from rayapp.core.errors import NotFound
 from rayapp.core.runtime import Clock
 from rayapp.understanding.statements.ports import RegistryStore
-from rayapp.understanding.statements.rules.growing import TenantRegistry, grown, tenant_of
+from rayapp.understanding.statements.rules.additions import TenantRegistry, tenant_of
+from rayapp.understanding.statements.rules.growing import grown
 from rayapp.understanding.statements.rules.registry import Ontology
 
 # How long a process goes by a version that it has read, seconds.

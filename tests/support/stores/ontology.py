@@ -6,7 +6,7 @@ from rayapp.core.scope import ReadScope
 from rayapp.memory.ports import Event
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.understanding.statements.records import Statement
-from rayapp.understanding.statements.rules.growing import (
+from rayapp.understanding.statements.rules.additions import (
     RegistryVersion,
     Ruling,
     Witness,

@@ -10,11 +10,13 @@ from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.understanding.statements.growth import NewName
 from rayapp.understanding.statements.registries import KEPT_S
 from rayapp.understanding.statements.requests import KnowledgeQuestion, NewLink, NewNode, NodeEnd
-from rayapp.understanding.statements.rules.growing import (
+from rayapp.understanding.statements.rules.additions import (
     AddedKind,
     NewProposal,
     RulingState,
     Witness,
+)
+from rayapp.understanding.statements.rules.growing import (
     grown,
     is_enough,
     may_be_label,
