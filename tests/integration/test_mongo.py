@@ -127,9 +127,6 @@ PARTIAL = {
     "hidden": {"status": "archived", "archived_reason": {"$gte": "ghost:", "$lt": "ghost;"}},
     "conversation_items": {"source.conversation_id": {"$type": "string"}},
     "veiled_words": {"veiled_words": {"$type": "string"}},
-    "labelled": {"label": {"$type": "string"}},
-    "pending_merges": {"state": "pending"},
-    "pending_derived": {"state": "pending"},
 }
 ITEM_KEYS = {
     "_id_": {"_id": 1},
