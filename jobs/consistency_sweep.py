@@ -10,6 +10,7 @@ from jobs.spec import JobSpec
 from rayapp.bulk.params import CONSISTENCY, SweepParams
 from rayapp.bulk.ports import JobWork
 from rayapp.container import bootstrap
+from rayapp.container.understanding import orphans_of
 from rayapp.core.settings.model import Settings
 from rayapp.index.consistency.comparison import Comparison, Repairs
 from rayapp.index.consistency.service import SweepLog, SweepStores, SweepWork
@@ -23,7 +24,7 @@ async def open_work(settings: Settings, params: Mapping[str, Any]) -> JobWork:
     runtime = bootstrap.runtime_of(settings)
     return SweepWork(
         Comparison(stores.scan, vector_index(settings), stores.quarantine),
-        SweepStores(items=stores.items, graphs=stores.graphs),
+        SweepStores(items=stores.items, graphs=stores.graphs, derived=orphans_of(stores, runtime)),
         SweepLog(stores.events, CONSISTENCY, runtime),
         sample=params.get("sample"),
         repairs=Repairs(

@@ -20,6 +20,10 @@ from rayapp.learning.ports import OutcomeStore
 from rayapp.learning.rules.promotion import OWNER_LEASE
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.ports import EventStore, IndexBacklog, MemoryStore, TierCount
+from rayapp.understanding.derived.ports import DerivedStore
+from rayapp.understanding.derived.records import DerivedKind
+from rayapp.understanding.merge_review import KIND as MERGE
+from rayapp.understanding.statements.ports import KnowledgeStore
 
 CHECK_TIMEOUT_S = 3.0
 # A reset asks each model once, within the time limit of a query.
@@ -58,6 +62,8 @@ class HealthStores(Protocol):
     outcomes: OutcomeStore
     leases: LeaseStore
     events: EventStore
+    derived: DerivedStore
+    knowledge: KnowledgeStore
 
 
 Check = Callable[[], Awaitable[Any]]
@@ -180,6 +186,7 @@ class HealthService:
         )
         # After the backlog: what was pending then has its point by now, and lacks the vector.
         unencoded = await self._counted(self.index.unencoded) if self.schema.encoder else 0
+        waiting = await self._review_waiting()
         components = await self.components()
         breakers = await self.breakers()
         disk = self.runtime.disk.look()
@@ -203,6 +210,7 @@ class HealthService:
             "disk": None if disk is None else asdict(disk),
             "deferred_indexing": {"queue_size": backlog.pending, "processing": backlog.pending > 0},
             "learning": learning,
+            "review_waiting": waiting,
             "consistency": sweep,
             "embedding_config": {
                 "dimension": self.schema.dims,
@@ -246,6 +254,13 @@ class HealthService:
             self.stores.outcomes.backlog(), self.stores.leases.current(OWNER_LEASE)
         )
         return {"owed": owed, "owner": lease.holder if lease else None}
+
+    async def _review_waiting(self) -> dict[str, int]:
+        """What waits for a person, by kind. Names for the registry are counted by each review."""
+        derived, merges = await asyncio.gather(
+            self.stores.derived.pending_of_all(), self.stores.knowledge.pending_of_all()
+        )
+        return {**{kind.value: derived.get(kind, 0) for kind in DerivedKind}, MERGE: merges}
 
     async def _models_row(self) -> dict[str, Any] | None:
         """Whether helpers may ask a language model, and how it does."""

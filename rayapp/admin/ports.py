@@ -210,6 +210,7 @@ class StreamKind(StrEnum):
     THOUGHT = "thought"
     EPISODE = "episode"
     IMPORTANT = "important"
+    ONTOLOGY = "ontology"
     JOB = "job"
 
 

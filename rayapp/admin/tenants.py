@@ -13,7 +13,10 @@ from rayapp.memory.scope import WriteScope
 from rayapp.portability.erasure import ARCHIVES, ErasureService
 from rayapp.portability.files import ArchiveFiles
 from rayapp.portability.ports import UserArchive
+from rayapp.understanding.statements.ports import RegistryStore
 
+# What a tenant has added to the registry, among what was removed.
+REGISTRY = "ontology"
 # Users erased at once: each waits for the indexer most of its time.
 AT_ONCE = 8
 
@@ -62,6 +65,7 @@ class TenantStores(Protocol):
 
     api_keys: ApiKeyStore
     archive: UserArchive
+    registry: RegistryStore
 
 
 @dataclass(eq=False)
@@ -125,6 +129,8 @@ class TenantsService:
                 break
         removed[ARCHIVES] += await self.files.erase_tenant(org_id)
         rest = await self.stores.archive.owners(org_id)
+        if not rest:
+            removed[REGISTRY] += await self.stores.registry.forget(org_id)
         return TenantErased(
             org_id=org_id,
             keys_revoked=revoked,

@@ -225,6 +225,7 @@ _ROUTES: Mapping[str, Mapping[str, RouteScope | tuple[RouteScope, Mark]]] = {
     f"{KNOWLEDGE}/merges/{{merge_id}}": {"POST": "write"},
     f"{KNOWLEDGE}/splits": {"POST": "write"},
     f"{KNOWLEDGE}/ontology": {"GET": "read"},
+    f"{KNOWLEDGE}/ontology/proposals": {"POST": "write"},
     f"{KNOWLEDGE}/pages": {"GET": "read"},
     f"{KNOWLEDGE}/pages/{{node_id}}": {"GET": "read"},
     f"{KNOWLEDGE}/nodes/{{node_id}}/relationships": {"GET": "read"},

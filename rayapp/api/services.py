@@ -51,6 +51,7 @@ from rayapp.search.vectors import VectorsService
 from rayapp.understanding.derived.hints import HintsService
 from rayapp.understanding.derived.reading import DerivedService, ReviewService
 from rayapp.understanding.raw_data import RawDataService
+from rayapp.understanding.statements.growth import GrowthService
 from rayapp.understanding.statements.knowledge import KnowledgeService
 from rayapp.understanding.statements.merging import MergeService
 from rayapp.understanding.statements.pages import PagesService
@@ -79,6 +80,7 @@ class Services:
     raw_data: RawDataService
     derived: DerivedService
     review: ReviewService
+    growth: GrowthService
     hints: HintsService
     search: SearchService
     explainer: Explainer

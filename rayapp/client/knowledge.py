@@ -8,6 +8,7 @@ from rayapp.client.calls import Reader, Talk, Writer, asked, at, call, given, li
 from rayapp.client.core import Core
 from rayapp.understanding.statements.records import MergeState
 from rayapp.understanding.statements.requests import Direction, MergeDecision
+from rayapp.understanding.statements.rules.additions import AddedKind
 from rayapp.wire import knowledge
 
 KNOWLEDGE = "/api/knowledge"
@@ -169,9 +170,28 @@ class KnowledgeCalls(Core):
         return self.writing(knowledge.MergedAnswer, f"{KNOWLEDGE}/splits", body, **who)
 
     @call
-    def knowledge_ontology(self, **who: Unpack[Reader]) -> Talk[knowledge.OntologyAnswer]:
-        """Types and relations of the typed graph."""
-        return self.reading(knowledge.OntologyAnswer, f"{KNOWLEDGE}/ontology", **who)
+    def knowledge_ontology(
+        self, version: int | None = None, **who: Unpack[Reader]
+    ) -> Talk[knowledge.OntologyAnswer]:
+        """Types and relations of the typed graph, also of an earlier version. Raises NotFound."""
+        path = asked(f"{KNOWLEDGE}/ontology", version=version)
+        return self.reading(knowledge.OntologyAnswer, path, **who)
+
+    @call
+    def propose_name(
+        self,
+        kind: AddedKind,
+        name: str,
+        words: Sequence[str],
+        *,
+        parent: str | None = None,
+        **who: Unpack[Writer],
+    ) -> Talk[knowledge.ProposalAnswer]:
+        """Propose a type or a relation for the registry; it waits in the review. Raises Conflict:
+        the registry has it; InvalidInput."""
+        body = given({"kind": kind, "name": name, "words": listed(words), "parent": parent})
+        path = f"{KNOWLEDGE}/ontology/proposals"
+        return self.writing(knowledge.ProposalAnswer, path, body, **who)
 
     @call
     def knowledge_pages(

@@ -60,6 +60,7 @@ from rayapp.storage.mongo.jobs import MongoJobStore, MongoLeaseStore
 from rayapp.storage.mongo.knowledge import MongoKnowledgeStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
+from rayapp.storage.mongo.ontology import MongoRegistryStore
 from rayapp.storage.mongo.operator_rows import (
     MongoApiKeyStore,
     MongoAuditStore,
@@ -83,7 +84,7 @@ from rayapp.text import passages
 from rayapp.text.analyser import Analyser
 from rayapp.understanding.derived.ports import DerivedStore
 from rayapp.understanding.ports import UnderstandingStore
-from rayapp.understanding.statements.ports import KnowledgeStore
+from rayapp.understanding.statements.ports import KnowledgeStore, RegistryStore
 
 # A stream that just ended may still hold its connection when the next one opens.
 SPARE_CONNECTIONS = 4
@@ -108,6 +109,7 @@ class Stores:
         self.lifecycle: LifecycleStore = MongoLifecycleStore(database)
         self.graphs: GraphStore = MongoGraphStore(database, settings.graph)
         self.knowledge: KnowledgeStore = MongoKnowledgeStore(database)
+        self.registry: RegistryStore = MongoRegistryStore(database)
         self.derived: DerivedStore = MongoDerivedStore(database)
         self.jobs: JobStore = MongoJobStore(database)
         self.scan: ItemScan = MongoItemScan(database)

@@ -35,9 +35,11 @@ from rayapp.container.inference import breaker, rerank_service
 from rayapp.container.understanding import (
     deciding_service,
     derived_service,
+    growth_service,
     hints_service,
     knowledge_service,
     merge_service,
+    registries_of,
     resolver_of,
     review_service,
     understanders,
@@ -86,9 +88,11 @@ from rayapp.understanding.derived.reading import DerivedService, ReviewService
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.raw_data import RawDataService
 from rayapp.understanding.service import UnderstandingService
+from rayapp.understanding.statements.growth import GrowthService
 from rayapp.understanding.statements.knowledge import KnowledgeService
 from rayapp.understanding.statements.merging import MergeService
 from rayapp.understanding.statements.pages import PagesService
+from rayapp.understanding.statements.registries import Registries
 
 log = logging.getLogger("rayapp.container")
 
@@ -284,8 +288,19 @@ class ProductContainer:
         return GraphsService(stores.graphs, stores.items, texts=self.texts, runtime=self.runtime)
 
     @cached_property
+    def registries(self) -> Registries:
+        return registries_of(self.stores, self.runtime)
+
+    @cached_property
+    def growth(self) -> GrowthService:
+        """How the registries of tenants grow."""
+        return growth_service(self.stores, self.registries, self.runtime)
+
+    @cached_property
     def knowledge(self) -> KnowledgeService:
-        return knowledge_service(self.stores, self.texts, self.embedder, self.runtime)
+        return knowledge_service(
+            self.stores, self.registries, self.texts, self.embedder, self.runtime
+        )
 
     @cached_property
     def pages(self) -> PagesService:
@@ -299,7 +314,13 @@ class ProductContainer:
     def understanders(self) -> tuple[Understander, ...]:
         resolver = resolver_of(self.stores, self.runtime)
         return understanders(
-            self.stores, self.texts, self.embedder, self.runtime, resolver=resolver
+            self.stores,
+            self.registries,
+            self.texts,
+            self.embedder,
+            self.runtime,
+            resolver=resolver,
+            growth=self.growth,
         )
 
     # --- index
@@ -478,7 +499,7 @@ class ProductContainer:
 
     @cached_property
     def review(self) -> ReviewService:
-        return review_service(self.stores, self.merges, self.runtime)
+        return review_service(self.stores, self.merges, self.growth, self.runtime)
 
     @cached_property
     def hints(self) -> HintsService:

@@ -11,7 +11,7 @@ from rayapp.inference.ports import Embedder, Encoder
 from rayapp.memory.service import MemoriesService
 from rayapp.search.rules.recipes import Texts
 from rayapp.storage.files import load_derived_words, load_ontology, load_tables
-from rayapp.understanding import merge_review
+from rayapp.understanding import merge_review, ontology_review
 from rayapp.understanding.bulk import UnderstandWork
 from rayapp.understanding.deciding import Deciding, SentenceKinds
 from rayapp.understanding.derived.hints import HintsService
@@ -21,9 +21,12 @@ from rayapp.understanding.derived.rules.choosing import QuestionReader
 from rayapp.understanding.derived.rules.patterns import PatternReader
 from rayapp.understanding.derived.rules.wording import Wording
 from rayapp.understanding.derived.service import DerivedRules, DerivingService
+from rayapp.understanding.orphans import Orphans
 from rayapp.understanding.ports import Understander
+from rayapp.understanding.statements.growth import GrowthService
 from rayapp.understanding.statements.knowledge import KnowledgeService
 from rayapp.understanding.statements.merging import MergeService
+from rayapp.understanding.statements.registries import Registries
 from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.rules.reading import Reader
 from rayapp.understanding.statements.rules.registry import Ontology
@@ -66,13 +69,25 @@ def deciding_service(
     )
 
 
+def registries_of(stores: Stores, runtime: Runtime) -> Registries:
+    """The registry of each tenant."""
+    return Registries(load_registry(), stores.registry, runtime.clock)
+
+
+def growth_service(stores: Stores, registries: Registries, runtime: Runtime) -> GrowthService:
+    """How these registries grow."""
+    return GrowthService(
+        registries, stores.registry, stores.knowledge, stores.understandings, runtime.clock
+    )
+
+
 def knowledge_service(
-    stores: Stores, texts: Texts, embedder: Embedder, runtime: Runtime
+    stores: Stores, registries: Registries, texts: Texts, embedder: Embedder, runtime: Runtime
 ) -> KnowledgeService:
     """The typed graph as programs ask it."""
     return KnowledgeService(
         stores.knowledge,
-        load_registry(),
+        registries,
         load_reader().tables,
         texts.expansions,
         embedder,
@@ -101,11 +116,19 @@ def derived_service(
     )
 
 
-def review_service(stores: Stores, merges: MergeService, runtime: Runtime) -> ReviewService:
+def review_service(
+    stores: Stores, merges: MergeService, growth: GrowthService, runtime: Runtime
+) -> ReviewService:
     """What waits for a person, by kind."""
     kinds = (DerivedKind.THOUGHT, DerivedKind.EPISODE)
     derived = {kind.value: DerivedReview(kind, stores.derived, runtime.clock) for kind in kinds}
-    return ReviewService({**derived, merge_review.KIND: merge_review.MergeReview(merges)})
+    return ReviewService(
+        {
+            **derived,
+            merge_review.KIND: merge_review.MergeReview(merges),
+            ontology_review.KIND: ontology_review.OntologyReview(growth),
+        }
+    )
 
 
 def hints_service(stores: Stores, runtime: Runtime) -> HintsService:
@@ -125,22 +148,38 @@ def resolver_of(stores: Stores, runtime: Runtime) -> Resolver:
     return Resolver(stores.knowledge, merges, load_registry(), runtime.clock)
 
 
-def tidying(stores: Stores, runtime: Runtime) -> Tidying:
+def tidying(stores: Stores, growth: GrowthService, runtime: Runtime) -> Tidying:
     """What is done of a user when everything was understood."""
-    return Tidying(stores.knowledge, resolver_of(stores, runtime), load_registry())
+    return Tidying(stores.knowledge, resolver_of(stores, runtime), growth, load_registry())
+
+
+def orphans_of(stores: Stores, runtime: Runtime) -> Orphans:
+    """What finds rows whose memory is not there."""
+    return Orphans(
+        stores.knowledge, stores.derived, stores.items, stores.understandings, runtime.clock
+    )
 
 
 def understanders(
-    stores: Stores, texts: Texts, embedder: Embedder, runtime: Runtime, *, resolver: Resolver | None
+    stores: Stores,
+    registries: Registries,
+    texts: Texts,
+    embedder: Embedder,
+    runtime: Runtime,
+    *,
+    resolver: Resolver | None,
+    growth: GrowthService | None,
 ) -> tuple[Understander, ...]:
     """What derives from a text that passed the gate, each from what those before it gave. Without
-    `resolver` nobody looks, at each new name, for who it may be."""
+    `resolver` nobody looks, at each new name, for who it may be; without `growth`, at each label
+    that the registry lacks, whether enough texts needed it."""
     statements = StatementsService(
         stores.knowledge,
         load_reader(),
-        load_registry(),
+        registries,
         texts.expansions,
         resolver,
+        growth,
         clock=runtime.clock,
     )
     deriving = DerivingService(
@@ -172,11 +211,13 @@ def understand_work(
         runtime=runtime,
         states_fact=load_reader().states_fact,
     )
+    registries = registries_of(stores, runtime)
+    growth = growth_service(stores, registries, runtime)
     return UnderstandWork(
         stores.understandings,
         deciding,
-        understanders(stores, texts, embedder, runtime, resolver=None),
-        tidying(stores, runtime),
+        understanders(stores, registries, texts, embedder, runtime, resolver=None, growth=None),
+        tidying(stores, growth, runtime),
         user_id=user_id,
         again=again,
         runtime=runtime,

@@ -29,6 +29,15 @@ class SourceText:
     doc_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SourcePage:
+    """Whose rows rest on which sources, a page of rows. `after`: its last row, None: there are no
+    more."""
+
+    sources: frozenset[tuple[str, str]]
+    after: tuple[str, str] | None
+
+
 class Understander(Protocol):
     async def understand(self, source: SourceText) -> None:
         """Derive from it; what the same source gave before is replaced by difference."""

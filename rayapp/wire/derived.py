@@ -294,10 +294,14 @@ class DecisionBody(bases.Strict, bases.Keyed):
         description="`edit` accepts it in these words; `undo` takes the last decision back."
     )
     title: str | None = bases.optional("Of an edit.", min_length=1, max_length=MAX_TITLE)
-    text: str | None = bases.optional("Of an edit.", min_length=1, max_length=MAX_NARRATIVE)
+    text: str | None = bases.optional(
+        "Of an edit; of a name for the registry: other words for it, joined by commas.",
+        min_length=1,
+        max_length=MAX_NARRATIVE,
+    )
 
-    def decided(self) -> Decided:
-        return Decided(decision=self.decision, title=self.title, text=self.text)
+    def decided(self, *, operator: bool) -> Decided:
+        return Decided(decision=self.decision, title=self.title, text=self.text, operator=operator)
 
 
 class ReviewItemView(bases.Answer):

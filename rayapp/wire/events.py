@@ -24,6 +24,7 @@ UserEventName = Literal[
     "thought",
     "episode",
     "important",
+    "ontology",
 ]
 EventName = Literal[UserEventName, "job"]
 
@@ -72,3 +73,4 @@ class StreamEventView(Answer):
     total: int | None = Absent
     done: int | None = Absent
     failed: int | None = Absent
+    version: int | None = Absent

@@ -30,13 +30,18 @@ from rayapp.understanding.statements.requests import (
     NodeEnd,
     Snapshot,
 )
+from rayapp.understanding.statements.rules.additions import (
+    AddedKind,
+    NewProposal,
+    Proposal,
+    TenantRegistry,
+)
 from rayapp.understanding.statements.rules.pages import Page, Trend, markdown
-from rayapp.understanding.statements.rules.registry import Ontology
 from rayapp.wire import bases
 
 MAX_NODES = 1_000
 MAX_PAGES = 50
-MAX_SYNONYMS, MAX_ATTRIBUTES = 20, 20
+MAX_SYNONYMS, MAX_ATTRIBUTES, MAX_WORDS = 20, 20, 200
 
 TypeName = Annotated[str, Field(min_length=1, max_length=40)]
 NodeName = Annotated[str, Field(min_length=1, max_length=200)]
@@ -316,17 +321,47 @@ class RelationView(bases.Answer):
     rests_on: tuple[str, ...]
 
 
+class AdditionView(bases.Answer):
+    """A type or a relation that the tenant has added.
+
+    `words`: labels that mean it, or, of one with a `parent`, names of its things; `since`: the
+    version that brought it.
+    """
+
+    kind: AddedKind
+    name: str
+    en: str
+    he: str
+    words: tuple[str, ...]
+    since: int
+    parent: str | None
+
+
+class OntologyQuery(bases.Lenient):
+    """Which version."""
+
+    version: int | None = bases.optional("An earlier one; the latest by default.", ge=1)
+
+
 class OntologyAnswer(bases.Success):
-    """The registry of types and relations."""
+    """The registry of types and relations. `added`: what the tenant has beside the shipped ones;
+    `made_at`, `made_by`: of this version, none of the shipped one."""
 
     version: int
     types: tuple[TypeView, ...]
     relations: tuple[RelationView, ...]
+    added: tuple[AdditionView, ...]
+    made_at: bases.UtcTime | None
+    made_by: str | None
 
     @classmethod
-    def from_registry(cls, one: Ontology) -> Self:
+    def from_registry(cls, found: TenantRegistry) -> Self:
+        one, row = found.ontology, found.row
         return cls(
             version=one.version,
+            added=() if row is None else tuple(map(AdditionView.of, row.additions)),
+            made_at=None if row is None else row.at,
+            made_by=None if row is None else row.by,
             types=tuple(
                 TypeView(name=name, en=row.en, he=row.he) for name, row in one.types.items()
             ),
@@ -337,6 +372,32 @@ class OntologyAnswer(bases.Success):
                 for name, row in one.relations.items()
             ),
         )
+
+
+class ProposalBody(bases.Strict, bases.Keyed):
+    """What the registry is to have."""
+
+    kind: AddedKind = Field(description="A type of nodes, or a relation.")
+    name: TypeName = Field(description="What it is called, in a word or two.")
+    words: Annotated[tuple[TypeName, ...], Field(min_length=1, max_length=MAX_WORDS)] = Field(
+        description="Labels that mean it; with `parent`, names of the things that are of it."
+    )
+    parent: TypeName | None = bases.optional("The type that it is a narrower one of.")
+
+    def new(self) -> NewProposal:
+        return NewProposal(kind=self.kind, name=self.name, words=self.words, parent=self.parent)
+
+
+class ProposalAnswer(bases.Written):
+    """What waits now. `id`: of the review; `name`: what the registry will call it."""
+
+    id: str
+    kind: AddedKind
+    name: str
+
+    @classmethod
+    def from_proposal(cls, one: Proposal) -> Self:
+        return cls(id=one.proposal_id, kind=one.kind, name=one.name)
 
 
 class KnowledgeNodesAnswer(bases.Success):

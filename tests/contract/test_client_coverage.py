@@ -278,6 +278,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "decide_merge": {"merge_id": A_MERGE, "decision": "undo"},
     "split_node": {**A_NODE, "memory_ids": ["mem-2"], "dry_run": True},
     "knowledge_ontology": {},
+    "propose_name": {"kind": "type", "name": "sport", "words": ["chess"], "parent": "Skill"},
     "knowledge_pages": {"type": "Person", "limit": 5, "language": "he"},
     "knowledge_page": {**A_NODE, "language": "en"},
     "content_graph_backfill": {"limit": 10, "dry_run": True},

@@ -36,6 +36,7 @@ from rayapp.storage.mongo.event_stream import MongoEventStore, MongoEventStream,
 from rayapp.storage.mongo.jobs import MongoJobStore
 from rayapp.storage.mongo.lifecycle import MongoLifecycleStore
 from rayapp.storage.mongo.memory_store import MongoMemoryStore
+from rayapp.storage.mongo.ontology import MongoRegistryStore
 from rayapp.storage.mongo.outcomes import MongoOutcomeStore
 from rayapp.storage.mongo.understandings import MongoUnderstandingStore
 from rayapp.understanding.derived.ports import DerivedRows
@@ -52,6 +53,7 @@ from tests.support.event_stream_contract import (
     told,
 )
 from tests.support.harness import Harness
+from tests.support.ontology_contract import a_ruling, a_version
 from tests.support.stores.event_stream import InMemoryEventStream
 from tests.unit.api.serving import settings_with
 
@@ -242,6 +244,16 @@ class TestMongoEventStream(EventStreamContract):
         (event,) = await told(feed)
         await feed.close()
         assert (event.kind, event.data) == (StreamKind.THOUGHT, {"id": "row-1"})
+
+    async def test_a_version_of_the_registry_is_told_by_its_number(
+        self, rig: StreamRig, database: MongoDatabase
+    ) -> None:
+        feed = await rig.open()
+        event = Event(event_id="e-1", user_id="dana", kind="ontology", at=AT, data={"version": 2})
+        await MongoRegistryStore(database).rule(a_ruling(), a_version(2), [event])
+        (told_of,) = await told(feed)
+        await feed.close()
+        assert (told_of.kind, told_of.data) == (StreamKind.ONTOLOGY, {"version": 2})
 
     async def test_what_matters_is_told_once_when_it_was_derived_from(
         self, rig: StreamRig, database: MongoDatabase

@@ -77,6 +77,8 @@ UNIQUE = {
     "kg_statements": {"user_statement"},
     "derived": {"user_derived"},
     "kg_merges": {"user_merge"},
+    "ontology": {"tenant_version"},
+    "ontology_rulings": {"tenant_proposal"},
     "webhooks": {"user_webhook"},
     "webhook_deliveries": {"user_delivery"},
     "webhook_feed": set(),

@@ -154,12 +154,22 @@ class DerivedStoreContract:
         (row,) = await store.reads(ReadScope(DANA)).by_ids(["row-1"])
         assert row.version == 6
 
+    async def test_sources_of_all_users_come_in_pages(self, store: DerivedStore) -> None:
+        await put(store, a_row(1), a_row(2))
+        first = await store.sources_after(None, 1)
+        assert first.after == (DANA, "row-1")
+        rest = await store.sources_after(first.after, 2)
+        assert rest.after is None
+        said = {(DANA, one.source_id) for number in (1, 2) for one in a_row(number).sources}
+        assert first.sources | rest.sources == said
+
     async def test_what_waits_is_counted_by_kind(self, store: DerivedStore) -> None:
         assert await store.pending(ReadScope(DANA)) == {}
         accepted = a_row(3, state=State.ACCEPTED)
         await put(store, a_row(1), a_row(2), accepted)
         assert await store.pending(ReadScope(DANA)) == {DerivedKind.THOUGHT: 2}
         assert await store.pending(ReadScope(NOA)) == {}
+        assert await store.pending_of_all() == {DerivedKind.THOUGHT: 2}
 
     async def test_the_stream_is_told_of_ids_alone(self, store: DerivedStore) -> None:
         async def work(rows: DerivedRows) -> None:

@@ -57,6 +57,7 @@ from tests.support.stores.jobs import InMemoryItemScan, InMemoryJobStore, InMemo
 from tests.support.stores.knowledge import InMemoryKnowledgeStore
 from tests.support.stores.learned import learned_stores
 from tests.support.stores.lifecycle import InMemoryLifecycleStore
+from tests.support.stores.ontology import InMemoryRegistryStore
 from tests.support.stores.personality import InMemoryWindowStore
 from tests.support.stores.sessions import InMemorySessionStore
 from tests.support.stores.shared_items import InMemorySharedItems
@@ -240,6 +241,7 @@ class InMemoryStores(Stores):
         self.lifecycle = world.lifecycle
         self.graphs = world.graphs
         self.knowledge = world.knowledge
+        self.registry = world.registry
         self.derived = world.derived
         self.jobs = world.jobs
         self.scan = world.scan
@@ -305,6 +307,7 @@ class Harness:
         self.quarantine: Any = Switchable(InMemoryQuarantine(self.clock))
         self.exchanges: Any = Switchable(InMemoryExchangeQueue(self.clock))
         self.knowledge = InMemoryKnowledgeStore()
+        self.registry = InMemoryRegistryStore(self.knowledge)
         self.derived = InMemoryDerivedStore()
         self.shared: Any = Switchable(InMemorySharedItems(items, graphs))
         self.index: Any = Switchable(PassageIndex(InMemoryIndex()))

@@ -8,7 +8,7 @@ import pytest
 
 from rayapp.container.understanding import load_reader, load_registry
 from rayapp.core.scope import ReadScope, WriteScope
-from rayapp.understanding.ports import SourceText
+from rayapp.understanding.ports import SourcePage, SourceText
 from rayapp.understanding.statements.merging import MergeService
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore, StatementsWanted
 from rayapp.understanding.statements.records import (
@@ -16,18 +16,27 @@ from rayapp.understanding.statements.records import (
     Entity,
     Given,
     Mention,
+    Merge,
     MergeState,
     Premise,
     Span,
     Statement,
 )
+from rayapp.understanding.statements.registries import Registries
 from rayapp.understanding.statements.requests import MergeDecision, NewMerge
 from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.service import StatementsService
 from tests.support.clock import FakeClock
+from tests.support.stores.knowledge import InMemoryKnowledgeStore
+from tests.support.stores.ontology import InMemoryRegistryStore
 
 AT = datetime(2026, 5, 20, 9, tzinfo=UTC)
 DANA, NOA = "dana", "noa"
+
+
+def _shipped(clock: FakeClock) -> Registries:
+    """Tenants that have added nothing."""
+    return Registries(load_registry(), InMemoryRegistryStore(InMemoryKnowledgeStore()), clock)
 
 
 def an_entity(name: str, *, type_: str = "Person", mentions: int = 1) -> Entity:
@@ -89,6 +98,12 @@ async def put(store: KnowledgeStore, user_id: str, *rows: Entity | Statement | G
                 await inside.put_given(one)
 
     await store.change(WriteScope(user_id), work)
+
+
+def a_merge(number: int, state: MergeState = MergeState.PENDING) -> Merge:
+    return Merge(
+        merge_id=f"merge-{number}", state=state, kept_id="id-avi", gone_id="id-noa", created_at=AT
+    )
 
 
 class KnowledgeStoreContract:
@@ -219,7 +234,10 @@ class KnowledgeStoreContract:
     ) -> None:
         registry, clock = load_registry(), FakeClock()
         resolver = Resolver(store, MergeService(store, registry, clock), registry, clock)
-        statements = StatementsService(store, load_reader(), registry, None, resolver, clock=clock)
+        registries = _shipped(clock)
+        statements = StatementsService(
+            store, load_reader(), registries, None, resolver, None, clock=clock
+        )
         places = ("Haifa", "Acre", "Oslo", "Rome", "Kyoto", "Lima")
         texts = [f"Dana lives in {place}." for place in places]
 
@@ -243,10 +261,33 @@ class KnowledgeStoreContract:
         assert await reads.of_type(None, 10) == []
         assert await reads.statements(StatementsWanted()) == []
 
+    async def test_sources_of_all_users_come_in_pages(self, store: KnowledgeStore) -> None:
+        async def work(rows: KnowledgeRows) -> None:
+            for name in ("m1", "m2"):
+                await rows.put_given(a_gift(name))
+
+        for user in (DANA, NOA):
+            await store.change(WriteScope(user), work)
+        first = await store.sources_after(None, 3)
+        assert first.sources == {(DANA, "m1"), (DANA, "m2"), (NOA, "m1")}
+        rest = await store.sources_after(first.after, 3)
+        assert rest == SourcePage(frozenset({(NOA, "m2")}), None)
+
+    async def test_merges_that_wait_are_counted_over_all_users(self, store: KnowledgeStore) -> None:
+        async def work(rows: KnowledgeRows) -> None:
+            await rows.put_merges([a_merge(1), a_merge(2, MergeState.DECLINED)])
+
+        assert await store.pending_of_all() == 0
+        for user in (DANA, NOA):
+            await store.change(WriteScope(user), work)
+        assert await store.pending_of_all() == 2
+
     async def test_a_merge_is_told_dry_done_and_taken_back(self, store: KnowledgeStore) -> None:
         registry, clock = load_registry(), FakeClock()
         merges = MergeService(store, registry, clock)
-        statements = StatementsService(store, load_reader(), registry, None, None, clock=clock)
+        statements = StatementsService(
+            store, load_reader(), _shipped(clock), None, None, None, clock=clock
+        )
         for number, text in enumerate(("Bob lives in Haifa.", "Robert lives in Acre.")):
             said = (f"m{number}", text, AT + timedelta(days=number), None, None, None, ())
             await statements.understand(SourceText(DANA, *said))

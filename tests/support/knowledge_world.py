@@ -6,13 +6,18 @@ from datetime import UTC, datetime, timedelta
 from rayapp.container.bootstrap import load_texts
 from rayapp.container.understanding import load_reader, load_registry
 from rayapp.understanding.ports import SourceText
+from rayapp.understanding.statements.growth import GrowthService
 from rayapp.understanding.statements.knowledge import KnowledgeService
 from rayapp.understanding.statements.merging import MergeService
+from rayapp.understanding.statements.registries import Registries
 from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.service import StatementsService
 from tests.support.clock import FakeClock
 from tests.support.models import HashEmbedder
+from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.knowledge import InMemoryKnowledgeStore
+from tests.support.stores.ontology import InMemoryRegistryStore
+from tests.support.stores.understandings import InMemoryUnderstandingStore
 
 NOW = datetime(2026, 5, 20, 9, tzinfo=UTC)
 USER = "dana"
@@ -30,12 +35,18 @@ class KnowledgeWorld:
         ontology = load_registry()
         self.merges = MergeService(self.store, ontology, self.clock)
         self.resolver = Resolver(self.store, self.merges, ontology, self.clock)
+        self.registry = InMemoryRegistryStore(self.store)
+        self.registries = Registries(ontology, self.registry, self.clock)
+        sources = InMemoryUnderstandingStore(self.clock, InMemoryMemoryStore(self.clock))
+        self.growth = GrowthService(self.registries, self.registry, self.store, sources, self.clock)
         self.statements = StatementsService(
-            self.store, reader, ontology, expansions, self.resolver, clock=self.clock
-        )
+            self.store, reader, self.registries, expansions, self.resolver, self.growth,
+            clock=self.clock,
+        )  # fmt: skip
         self.knowledge = KnowledgeService(
-            self.store, ontology, reader.tables, expansions, HashEmbedder(), clock=self.clock
-        )
+            self.store, self.registries, reader.tables, expansions, HashEmbedder(),
+            clock=self.clock,
+        )  # fmt: skip
 
     async def say(
         self,

@@ -12,6 +12,7 @@ from typing import Any
 
 from rayapp.bulk.model import Finish
 from rayapp.container.services import Container
+from rayapp.container.understanding import orphans_of
 from rayapp.index.consistency.comparison import Repairs
 from rayapp.index.consistency.rules import Drift
 from rayapp.index.consistency.service import SweepLog, SweepStores, SweepWork
@@ -96,7 +97,9 @@ class SweepRig:
         stores, runtime = self.container.stores, self.container.runtime
         return SweepWork(
             self.container.comparison,
-            SweepStores(items=stores.items, graphs=stores.graphs),
+            SweepStores(
+                items=stores.items, graphs=stores.graphs, derived=orphans_of(stores, runtime)
+            ),
             SweepLog(stores.events, "a sweep by hand", runtime),
             sample=None,
             repairs=Repairs(repair=repair, quarantine=quarantine),

@@ -72,13 +72,14 @@ async def review(call: CurrentCall, query: InQuery[wire.ReviewQuery]) -> wire.Re
 @routes.post(
     f"{REVIEW}/{{kind}}/{{derived_id}}",
     summary="Accept, edit, decline or undo",
-    **writes(errors.NotFound, errors.Conflict),
+    **writes(errors.NotFound, errors.Conflict, errors.Forbidden),
 )
 async def decide(
     call: CurrentCall, kind: ReviewKind, derived_id: DerivedId, body: wire.DecisionBody
 ) -> wire.DecisionAnswer:
     """What is declined does not come back. 409 `nothing_to_undo`, `sources_gone`."""
-    found = await call.services.review.decide(call.writes, kind, derived_id, body.decided())
+    decided = body.decided(operator="admin" in call.who.scopes)
+    found = await call.services.review.decide(call.writes, kind, derived_id, decided)
     return wire.DecisionAnswer(item=wire.ReviewItemView.from_item(found))
 
 

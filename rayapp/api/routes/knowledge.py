@@ -34,10 +34,22 @@ async def edit_node(
     return wire.EntityAnswer(node=wire.KnowledgeNodeView.from_entity(node))
 
 
-@routes.get(f"{KNOWLEDGE}/ontology", summary="Types and relations")
-async def ontology(call: CurrentCall) -> wire.OntologyAnswer:
-    """The registry that nodes and relations are of, with their names in both languages."""
-    return wire.OntologyAnswer.from_registry(call.services.knowledge.ontology)
+@routes.get(f"{KNOWLEDGE}/ontology", summary="Types and relations", responses=raises(NotFound))
+async def ontology(call: CurrentCall, query: InQuery[wire.OntologyQuery]) -> wire.OntologyAnswer:
+    """The registry that nodes and relations are of, with their names in both languages. A tenant
+    adds to it by the review, kind `ontology`; each addition makes a version."""
+    found = await call.services.knowledge.registry(call.reads, query.version)
+    return wire.OntologyAnswer.from_registry(found)
+
+
+@routes.post(
+    f"{KNOWLEDGE}/ontology/proposals", summary="Propose a type or a relation", **writes(Conflict)
+)
+async def propose(call: CurrentCall, body: wire.ProposalBody) -> wire.ProposalAnswer:
+    """It waits in the review, kind `ontology`, beside what texts needed. With `parent` it tells
+    apart things of that type; they keep their ids."""
+    made = await call.services.growth.propose(call.writes, body.new())
+    return wire.ProposalAnswer.from_proposal(made)
 
 
 @routes.get(f"{KNOWLEDGE}/merges", summary="Merges, splits and proposals")

@@ -14,6 +14,7 @@ from rayapp.understanding.derived.records import Derived
 from rayapp.understanding.derived.requests import Hint, HintsRequest
 from rayapp.understanding.statements.knowledge import KnowledgeService
 from rayapp.understanding.statements.requests import KnowledgeQuestion, Linked, NodeEnd
+from rayapp.understanding.statements.rules.registry import Ontology
 
 # Facts about somebody, and characters of a scene, that an answer holds.
 MOST_FACTS, MOST_SCENE = 20, 400
@@ -49,7 +50,8 @@ class KnownTools:
         ):
             answer = await self.knowledge.query(reads, asked)
             said |= {one.relationship.fact_id: one for one in answer.found}
-        facts = [self._fact(one) for one in said.values()][:MOST_FACTS]
+        ontology = await self.knowledge.ontology(reads)
+        facts = [_fact(one, ontology) for one in said.values()][:MOST_FACTS]
         name = cut_line(args.who, MOST_SCENE)
         text = "\n".join(one["text"] for one in facts) or f'Nothing is known of "{name}".'
         return ToolAnswer(call.name, text, {"name": args.who, "facts": facts})
@@ -68,16 +70,17 @@ class KnownTools:
         text = "\n".join(lines) or f'Nothing that happened is known of "{name}".'
         return ToolAnswer(call.name, text, {"episodes": [_scene_data(one) for one in kept]})
 
-    def _fact(self, one: Linked) -> dict[str, Any]:
-        said, row = one.relationship, self.knowledge.ontology.relations[one.relationship.relation]
-        what = one.target.name if one.target is not None else said.value or ""
-        name = said.label or row.en
-        since = "" if said.valid_from is None else f" (since {said.valid_from.strftime(DAY)})"
-        return {
-            "text": escape_text(f"{one.source.name} {name} {what}{since}"),
-            "relation": said.relation,
-            "memory_ids": list(said.evidence),
-        }
+
+def _fact(one: Linked, ontology: Ontology) -> dict[str, Any]:
+    said = one.relationship
+    what = one.target.name if one.target is not None else said.value or ""
+    name = said.label or ontology.row_of(said.relation).en
+    since = "" if said.valid_from is None else f" (since {said.valid_from.strftime(DAY)})"
+    return {
+        "text": escape_text(f"{one.source.name} {name} {what}{since}"),
+        "relation": said.relation,
+        "memory_ids": list(said.evidence),
+    }
 
 
 def _hint_line(one: Hint) -> str:

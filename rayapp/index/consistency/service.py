@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from rayapp.bulk.model import (
     UUID_SPACE,
@@ -180,12 +180,20 @@ class ConsistencyService:
         return random_id(self.runtime.random)
 
 
+class LooksForOrphans(Protocol):
+    """What is derived from memories, which a capability above this one knows."""
+
+    async def look(self, *, repair: bool) -> Mapping[str, int]:
+        """How many memories are not there of which something is derived, and are taken back."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepStores:
     """What the end of a job needs besides the comparison itself."""
 
     items: MemoryStore
     graphs: GraphStore
+    derived: LooksForOrphans
 
 
 @dataclass(eq=False)
@@ -258,6 +266,7 @@ class SweepWork:
             "index_count": index_count,
             "unencoded": await self.comparison.unencoded(),
             "graph_references": await self._graph_references(),
+            "derived": {} if self.sample is not None else await self._orphans(),
             "issues": [one for row in partitions for one in row.samples][:MAX_ISSUES],
             "in_quarantine": await self.comparison.kept(MAX_ISSUES),
         }
@@ -324,6 +333,10 @@ class SweepWork:
                     await look(walk.suspects)
                     walk = replace(walk, suspects=())
         return dict(left)
+
+    async def _orphans(self) -> dict[str, int]:
+        """What is derived from memories that are not there."""
+        return dict(await self.stores.derived.look(repair=self.repairs.repair))
 
     async def _graph_references(self) -> dict[str, int]:
         """Dead references of all graphs; removed when this job repairs everything."""

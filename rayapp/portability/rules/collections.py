@@ -313,6 +313,8 @@ COLLECTIONS: tuple[Collection, ...] = (
             ("jobs", "work of the operator, without texts of users"),
             ("job_partitions", "as jobs"),
             ("leases", "names of processes"),
+            ("ontology", "types and relations that a tenant has added to the registry"),
+            ("ontology_rulings", "what a tenant has decided of names that the registry lacks"),
             ("webhook_feed", "how far the event stream was read"),
         )
     ),

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pymongo
 from bson.codec_options import CodecOptions
-from pymongo import AsyncMongoClient, ReturnDocument, UpdateOne, WriteConcern
+from pymongo import ASCENDING, AsyncMongoClient, ReturnDocument, UpdateOne, WriteConcern
 from pymongo.asynchronous.change_stream import AsyncDatabaseChangeStream
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.collection import AsyncCollection
@@ -262,6 +262,24 @@ async def readable_first(
                 if len(found) == limit:
                     break
     return found
+
+
+async def page_after(
+    rows: Collection, key: str, after: tuple[str, str] | None, limit: int, kept: Mapping[str, Any]
+) -> list[Document]:
+    """The next rows of all users in the order of user and key, with these fields and `kept`."""
+    where: Document = {}
+    if after is not None:
+        user_id, last = after
+        where = {"$or": [{"user_id": user_id, key: {"$gt": last}}, {"user_id": {"$gt": user_id}}]}
+    order = [("user_id", ASCENDING), (key, ASCENDING)]
+    fields = {"user_id": True, key: True, **kept}
+    return await listed(rows, where, dict, sort=order, limit=limit, projection=fields)
+
+
+def last_of(page: Sequence[Document], key: str, limit: int) -> tuple[str, str] | None:
+    """Where the next page begins; None: there is none."""
+    return (page[-1]["user_id"], page[-1][key]) if len(page) >= limit > 0 else None
 
 
 async def aggregated(rows: Collection, steps: Steps, **how: Any) -> list[Document]:

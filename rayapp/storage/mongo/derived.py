@@ -8,7 +8,7 @@ from pymongo import ASCENDING, DESCENDING, ReplaceOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.core.scope import ReadScope, WriteScope
-from rayapp.storage.mongo.database import MongoDatabase, aggregated, listed
+from rayapp.storage.mongo.database import MongoDatabase, aggregated, last_of, listed, page_after
 from rayapp.storage.mongo.event_stream import event_document
 from rayapp.storage.mongo.indexes import DERIVED, EVENTS
 from rayapp.storage.mongo.predicates import mine, own
@@ -16,6 +16,7 @@ from rayapp.storage.mongo.rows import reader, to_row
 from rayapp.understanding.derived.ports import MOST_ROWS, DerivedWanted
 from rayapp.understanding.derived.records import Derived, DerivedKind, State
 from rayapp.understanding.derived.rules.news import news_of
+from rayapp.understanding.ports import SourcePage
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -96,7 +97,19 @@ class MongoDerivedStore:
         return await self._database.transaction(run)
 
     async def pending(self, scope: ReadScope) -> Mapping[DerivedKind, int]:
-        waiting = {**mine(scope), "state": State.PENDING.value}
+        return await self._pending(mine(scope))
+
+    async def pending_of_all(self) -> Mapping[DerivedKind, int]:
+        return await self._pending({})
+
+    async def sources_after(self, after: tuple[str, str] | None, limit: int) -> SourcePage:
+        rows, kept = self._database.collection(DERIVED), {"sources.source_id": True}
+        found = await page_after(rows, "derived_id", after, limit, kept)
+        pairs = {(doc["user_id"], one["source_id"]) for doc in found for one in doc["sources"]}
+        return SourcePage(frozenset(pairs), last_of(found, "derived_id", limit))
+
+    async def _pending(self, whose: Document) -> Mapping[DerivedKind, int]:
+        waiting = {**whose, "state": State.PENDING.value}
         steps = [{"$match": waiting}, {"$group": {"_id": "$kind", "rows": {"$sum": 1}}}]
         found = await aggregated(self._database.collection(DERIVED), steps)
         return {DerivedKind(row["_id"]): row["rows"] for row in found}

@@ -85,7 +85,13 @@ TAUGHT: Mapping[str, tuple[StreamKind, tuple[str, ...]]] = {
 }
 # What was derived, by the kind of its row; told by its id alone.
 DERIVED: Mapping[str, StreamKind] = {"thought": StreamKind.THOUGHT, "episode": StreamKind.EPISODE}
-BY_EVENT = {**MOVED, **DERIVED, **{name: kind for name, (kind, _) in TAUGHT.items()}}
+ONTOLOGY = "ontology"
+BY_EVENT = {
+    **MOVED,
+    **DERIVED,
+    ONTOLOGY: StreamKind.ONTOLOGY,
+    **{name: kind for name, (kind, _) in TAUGHT.items()},
+}
 BY_VERSION = {
     ChangeType.ARCHIVE.value: StreamKind.ARCHIVED,
     ChangeType.RESTORE.value: StreamKind.RESTORED,
@@ -114,7 +120,7 @@ _TOLD = (
     *("user_id", "memory_id", "tier", "kind", "change_type", "outcome", "receipt_id"),
     *("conversation_id", "source.type", "source.conversation_id", "applied.memory_id"),
     *("data.tier", "data.outcome", "data.confidence", "data.receipt_id"),
-    *("data.conversation_id", "data.message_id", "data.id", "tools"),
+    *("data.conversation_id", "data.message_id", "data.id", "data.version", "tools"),
     *("data.from", "data.to", "data.rule", "job_id", "state", "stage", "total", "done", "failed"),
 )
 
@@ -290,6 +296,8 @@ def _outcome(_: str, doc: Document) -> tuple[StreamKind, Document]:
 def _event(operation: str, doc: Document) -> tuple[StreamKind, Document]:
     if doc["kind"] in DERIVED:
         return DERIVED[doc["kind"]], {"id": (doc.get("data") or {}).get("id")}
+    if doc["kind"] == ONTOLOGY:
+        return StreamKind.ONTOLOGY, {"version": (doc.get("data") or {}).get("version")}
     if doc["kind"] not in TAUGHT:
         return _transition(operation, doc)
     kind, more = TAUGHT[doc["kind"]]

@@ -53,6 +53,7 @@ KNOWN_ENTITIES = "kg_entities"
 STATEMENTS = "kg_statements"
 DERIVED = "derived"
 MERGES = "kg_merges"
+ONTOLOGY, RULINGS = "ontology", "ontology_rulings"
 
 EVENT_TTL_S = 90 * 86_400  # our choice: events are kept 90 days
 JOB_TTL_S = 90 * 86_400  # as long as events: a report is looked up weeks later, hardly after months
@@ -232,6 +233,9 @@ CLAIM_DUE = index(
     "claim_due", "work.state work.priority work.due_at", only={"work.state": "waiting"}
 )
 
+# What waits for a person, counted over all users from keys alone.
+WAITS = {"state": "pending"}
+
 # Newest first, and one order among equal times.
 NEWEST_JOB = "-created_at -job_id"
 
@@ -401,6 +405,7 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
     MERGES: (
         index("user_merge", "user_id merge_id", unique=True),
         index("user_merges_newest", "user_id -created_at merge_id"),
+        index("pending_merges", "state", only=WAITS),
     ),
     STATEMENTS: (
         index("user_statement", "user_id statement_id", unique=True),
@@ -410,11 +415,16 @@ INDEXES: dict[str, tuple[IndexSpec, ...]] = {
         index("user_subject_relation", "user_id subject_id relation -confirmed_at"),
         index("user_object_relation", "user_id object_id relation -confirmed_at"),
         index("user_relation", "user_id relation -confirmed_at"),
+        # Who said something that the registry has no name for.
+        index("labelled", "label user_id", only={"label": IS_TEXT}),
     ),
+    ONTOLOGY: (index("tenant_version", "tenant version", unique=True),),
+    RULINGS: (index("tenant_proposal", "tenant proposal_id", unique=True),),
     DERIVED: (
         index("user_derived", "user_id derived_id", unique=True),
         index("user_rests_on", "user_id sources.source_id"),
         index("user_kind_state", "user_id kind state -last_at derived_id"),
+        index("pending_derived", "state kind", only=WAITS),
     ),
     EXCHANGES: (
         index("user_exchange", "user_id conversation_id message_id", unique=True),

@@ -10,10 +10,12 @@ from pymongo import ASCENDING, DESCENDING, ReplaceOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from rayapp.core.scope import ReadScope, WriteScope
-from rayapp.storage.mongo.database import MongoDatabase, first, listed
+from rayapp.storage.mongo.database import MongoDatabase, first, last_of, listed, page_after
+from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import GIVEN, KNOWN_ENTITIES, MERGES, STATEMENTS
 from rayapp.storage.mongo.predicates import mine, own
 from rayapp.storage.mongo.rows import may_lack, reader, to_row
+from rayapp.understanding.ports import SourcePage
 from rayapp.understanding.statements.ports import MOST_STATEMENTS, StatementsWanted
 from rayapp.understanding.statements.records import Entity, Given, Merge, MergeState, Statement
 
@@ -180,6 +182,16 @@ class MongoKnowledgeStore:
             return await work(MongoKnowledgeRows(self._database, owner, session))
 
         return await self._database.transaction(run)
+
+    async def pending_of_all(self) -> int:
+        with translated():
+            waiting = {"state": MergeState.PENDING.value}
+            return await self._database.collection(MERGES).count_documents(waiting)
+
+    async def sources_after(self, after: tuple[str, str] | None, limit: int) -> SourcePage:
+        found = await page_after(self._database.collection(GIVEN), "source_id", after, limit, {})
+        pairs = {(doc["user_id"], doc["source_id"]) for doc in found}
+        return SourcePage(frozenset(pairs), last_of(found, "source_id", limit))
 
 
 def _of(type_: str | None) -> Mapping[str, str]:

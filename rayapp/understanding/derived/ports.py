@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.understanding.derived.records import Derived, DerivedKind, State, SubjectType
+from rayapp.understanding.ports import SourcePage
 
 T = TypeVar("T")
 # More rows than are read at once.
@@ -68,3 +69,9 @@ class DerivedStore(Protocol):
 
     async def pending(self, scope: ReadScope) -> Mapping[DerivedKind, int]:
         """How many wait for the user, by kind."""
+
+    async def pending_of_all(self) -> Mapping[DerivedKind, int]:
+        """How many wait for anybody. For operators alone."""
+
+    async def sources_after(self, after: tuple[str, str] | None, limit: int) -> SourcePage:
+        """On what the rows of all users rest, by user. For jobs alone."""

@@ -23,11 +23,13 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A decision; `title` and `text` of an edit, None: as it stands."""
+    """A decision; `title` and `text` of an edit, None: as it stands. `operator`: who decides may
+    decide for all users of the tenant."""
 
     decision: Decision
     title: str | None = None
     text: str | None = None
+    operator: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

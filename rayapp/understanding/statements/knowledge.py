@@ -27,6 +27,7 @@ from rayapp.understanding.statements.records import (
     Standing,
     Statement,
 )
+from rayapp.understanding.statements.registries import Registries
 from rayapp.understanding.statements.requests import (
     Direction,
     Knowing,
@@ -39,7 +40,9 @@ from rayapp.understanding.statements.requests import (
     NodeEnd,
     Snapshot,
 )
+from rayapp.understanding.statements.rules.additions import TenantRegistry, tenant_of
 from rayapp.understanding.statements.rules.facts import Stated, ids_of
+from rayapp.understanding.statements.rules.growing import label_key
 from rayapp.understanding.statements.rules.identity import keys_of, me_key, role_of, whole
 from rayapp.understanding.statements.rules.registry import ANY, EMOTION, PERSON, Ontology
 from rayapp.understanding.statements.rules.standing import (
@@ -66,15 +69,28 @@ class KnowledgeService:
     def __init__(
         self,
         store: KnowledgeStore,
-        ontology: Ontology,
+        registries: Registries,
         tables: Tables,
         expansions: Expansions | None,
         embedder: Embedder,
         *,
         clock: Clock,
     ) -> None:
-        self._store, self.ontology, self._tables = store, ontology, tables
+        self._store, self._registries, self._tables = store, registries, tables
         self._expansions, self._embedder, self._clock = expansions, embedder, clock
+
+    # --- the registry
+
+    async def ontology(self, scope: ReadScope) -> Ontology:
+        """Types and relations as the user's tenant has them now."""
+        return await self._registries.of(scope.user_id)
+
+    async def registry(self, scope: ReadScope, version: int | None) -> TenantRegistry:
+        """The same with what the tenant has added, also of an earlier version. Raises NotFound."""
+        tenant = tenant_of(scope.user_id)
+        if version is None:
+            return await self._registries.latest(tenant)
+        return await self._registries.at(tenant, version)
 
     # --- reading
 
@@ -88,10 +104,15 @@ class KnowledgeService:
 
     async def of_type(self, scope: ReadScope, type_: str | None, limit: int) -> list[Entity]:
         """Nodes, those named most first. Raises InvalidInput: no such type."""
+        types: Sequence[str | None] = (None,)
         if type_ is not None:
-            self._check_type(type_)
+            ontology = await self.ontology(scope)
+            _check_type(type_, ontology)
+            types = ontology.types_of(type_)
         reads = self._store.reads(scope)
-        return await _wholes(reads, await reads.of_type(type_, limit))
+        nodes = [node for one in types for node in await reads.of_type(one, limit)]
+        nodes.sort(key=lambda one: (-one.mentions, one.entity_id))
+        return await _wholes(reads, nodes[:limit])
 
     async def relationships(
         self,
@@ -134,15 +155,16 @@ class KnowledgeService:
 
         Raises InvalidInput: no such type or relation.
         """
-        self._check_question(asked)
+        ontology = await self.ontology(scope)
+        _check_question(asked, ontology)
         reads = self._store.reads(scope)
         nearest: list[str] = []
         degraded: list[str] = []
         ends = []
         for end in (asked.source, asked.target, asked.holder):
-            ends.append(await self._ids(reads, end, asked.fallback, nearest, degraded))
+            ends.append(await self._ids(reads, end, asked.fallback, nearest, degraded, ontology))
         sources, targets, holders = ends
-        statements = await self._asked(reads, asked.relation, sources, targets)
+        statements = await _asked(reads, asked.relation, sources, targets, ontology)
         statements = [one for one in statements if asked.label in (None, one.label)]
         if holders is not None:
             statements = [one for one in statements if one.holder_id in holders]
@@ -150,8 +172,8 @@ class KnowledgeService:
         linked = [
             one
             for one in await self._linked(reads, found)
-            if _is_of(one.source, asked.source, asked.perspective)
-            and (one.target is None or _is_of(one.target, asked.target, None))
+            if _is_of(one.source, asked.source, asked.perspective, ontology)
+            and (one.target is None or _is_of(one.target, asked.target, None, ontology))
         ]
         known = [one for one in linked if one.relationship.standing is Standing.KNOWN]
         unsure = Knowing.NO_LONGER if linked else Knowing.UNKNOWN
@@ -160,26 +182,6 @@ class KnowledgeService:
         return KnowledgeAnswer(
             knowing, tuple(shown[: asked.limit]), tuple(nearest), tuple(dict.fromkeys(degraded))
         )
-
-    async def _asked(
-        self,
-        reads: KnowledgeReads,
-        relation: str | None,
-        sources: tuple[str, ...] | None,
-        targets: tuple[str, ...] | None,
-    ) -> list[Statement]:
-        """Statements between these ends, also those that say it from the other end."""
-        kinds = None if relation is None else self.ontology.kinds_of(relation)
-        direct = StatementsWanted(subject_ids=sources, object_ids=targets, relations=kinds)
-        found = await reads.statements(direct)
-        rows = self.ontology.relations
-        turned = [name for name in kinds or rows if rows[name].symmetric]
-        turned += [inverse for name in kinds or () if (inverse := rows[name].inverse) is not None]
-        if kinds is not None and turned:
-            found += await reads.statements(
-                StatementsWanted(subject_ids=targets, object_ids=sources, relations=tuple(turned))
-            )
-        return found
 
     async def _standing(
         self, reads: KnowledgeReads, statements: Sequence[Statement], as_of: datetime | None
@@ -220,6 +222,7 @@ class KnowledgeService:
         fallback: bool,
         nearest: list[str],
         degraded: list[str],
+        ontology: Ontology,
     ) -> tuple[str, ...] | None:
         """The nodes of an end, None for any."""
         if end.node_id is not None:
@@ -227,7 +230,8 @@ class KnowledgeService:
         if end.name is None:
             return None
         keys = await self._keys(reads, end.type, end.name)
-        named = await reads.named(end.type, keys)
+        types = (None,) if end.type is None else ontology.types_of(end.type)
+        named = [node for one in types for node in await reads.named(one, keys)]
         if not named and fallback and end.type not in (None, PERSON):
             named = await self._nearest(reads, str(end.type), end.name, degraded)
             nearest += [one.name for one in named]
@@ -273,7 +277,8 @@ class KnowledgeService:
 
         Raises InvalidInput: no such type.
         """
-        self._check_type(new.type)
+        ontology = await self._registries.of(scope.user_id)
+        _check_type(new.type, ontology)
         names = (new.name, *new.synonyms)
         keys = keys_of(new.type, names, self._known(new.type, names), self._expansions)
         now = self._clock.now()
@@ -289,7 +294,7 @@ class KnowledgeService:
                 keys=(),
                 first_seen_at=now,
                 last_seen_at=now,
-                ontology=self.ontology.version,
+                ontology=ontology.version,
             )
             have = {one.name for one in entity.keys}
             more = tuple(Counted(name=key, count=1) for key in keys if key not in have)
@@ -345,7 +350,8 @@ class KnowledgeService:
 
         Raises NotFound: one of the nodes; InvalidInput: it cannot hold between their types.
         """
-        relation, label, warning = self._relation(new.relation)
+        ontology = await self._registries.of(scope.user_id)
+        relation, label, warning = _relation(new.relation, ontology)
         now = self._clock.now()
 
         async def work(rows: KnowledgeRows) -> Statement:
@@ -353,13 +359,13 @@ class KnowledgeService:
             if not {new.from_id, new.to_id} <= nodes.keys():
                 raise NotFound("No node has one of these ids; list nodes by type to find them.")
             source, target = nodes[new.from_id], nodes[new.to_id]
-            if not self.ontology.fits(relation, source.type, target.type):
+            if not ontology.fits(relation, source.type, target.type):
                 raise InvalidInput(
                     f"{relation} cannot hold from {source.type} to {target.type}; "
                     f"use {ANY} or another relation."
                 )
             stated = Stated(source.root_id, relation, target.root_id, label=label)
-            fact, slot = ids_of(scope.user_id, stated, self.ontology)
+            fact, slot = ids_of(scope.user_id, stated, ontology)
             statement = Statement(
                 statement_id=derived_id(scope.user_id, "by hand", fact),
                 fact_id=fact,
@@ -373,10 +379,10 @@ class KnowledgeService:
                 recorded_at=now,
                 source_id=None,
                 verified_by=_who(scope),
-                ontology=self.ontology.version,
+                ontology=ontology.version,
             )
             await rows.put_statements([statement])
-            await settle_slots(rows, [statement], [], self.ontology)
+            await settle_slots(rows, [statement], [], ontology)
             vouched = [one for one in nodes.values() if not one.verified]
             await rows.put_entities([replace(one, verified_by=_who(scope)) for one in vouched])
             return statement
@@ -392,13 +398,14 @@ class KnowledgeService:
 
         Raises NotFound.
         """
+        ontology = await self._registries.of(scope.user_id)
 
         async def work(rows: KnowledgeRows) -> None:
             node = await _existing(rows, node_id)
             ids = {node.entity_id, *(one.entity_id for one in await rows.parts([node.entity_id]))}
             said = await rows.statements(StatementsWanted(touching=(node.entity_id,)))
             await rows.delete_statements([one.statement_id for one in said])
-            await settle_slots(rows, [], said, self.ontology)
+            await settle_slots(rows, [], said, ontology)
             await rows.delete_entities(sorted(ids))
             ledger = await rows.merges(None, MOST_MERGES)
             gone = [one for one in ledger if not ids.isdisjoint((one.kept_id, one.gone_id))]
@@ -415,30 +422,58 @@ class KnowledgeService:
         found = (lexicon.at(tuple(name.casefold().split())) for name in names)
         return next((one[1] for one in found if one is not None), None)
 
-    # --- checks
 
-    def _relation(self, name: str) -> tuple[str, str | None, str | None]:
-        """The relation, the label of one that the registry lacks, and a warning of it."""
-        if name in self.ontology.relations:
-            return name, None, None
-        near = difflib.get_close_matches(name.upper(), self.ontology.relations, n=1, cutoff=0.0)
-        warning = f"The registry has no relation {name}; it was kept as {ANY} under this label."
-        return ANY, name, f"{warning} The nearest one is {near[0]}."
+async def _asked(
+    reads: KnowledgeReads,
+    relation: str | None,
+    sources: tuple[str, ...] | None,
+    targets: tuple[str, ...] | None,
+    ontology: Ontology,
+) -> list[Statement]:
+    """Statements between these ends, also those that say it from the other end."""
+    kinds = None if relation is None else ontology.kinds_of(relation)
+    direct = StatementsWanted(subject_ids=sources, object_ids=targets, relations=kinds)
+    found = await reads.statements(direct)
+    rows = ontology.relations
+    turned = [name for name in kinds or rows if rows[name].symmetric]
+    turned += [inverse for name in kinds or () if (inverse := rows[name].inverse) is not None]
+    if kinds is not None and turned:
+        found += await reads.statements(
+            StatementsWanted(subject_ids=targets, object_ids=sources, relations=tuple(turned))
+        )
+    return found
 
-    def _check_type(self, type_: str) -> None:
-        if type_ not in self.ontology.types:
-            near = difflib.get_close_matches(type_.title(), self.ontology.types, n=1, cutoff=0.0)
-            raise InvalidInput(f"There is no type {type_}; the nearest one is {near[0]}.")
 
-    def _check_question(self, asked: KnowledgeQuestion) -> None:
-        for end in (asked.source, asked.target, asked.holder):
-            if end.type is not None:
-                self._check_type(end.type)
-        if asked.relation is not None and asked.relation not in self.ontology.relations:
-            near = difflib.get_close_matches(
-                asked.relation.upper(), self.ontology.relations, n=1, cutoff=0.0
-            )
-            raise InvalidInput(f"There is no relation {asked.relation}; the nearest is {near[0]}.")
+# --- checks
+
+
+def _relation(name: str, ontology: Ontology) -> tuple[str, str | None, str | None]:
+    """The relation, the label of one that the registry lacks or lacked, and a warning of it."""
+    said = ontology.said.get(label_key(name))
+    if said is not None and said[0] in ontology.relations:
+        return *said, None
+    if name in ontology.relations:
+        return name, dict(ontology.said.values()).get(name), None
+    near = difflib.get_close_matches(name.upper(), ontology.relations, n=1, cutoff=0.0)
+    warning = f"The registry has no relation {name}; it was kept as {ANY} under this label."
+    return ANY, name, f"{warning} The nearest one is {near[0]}."
+
+
+def _check_type(type_: str, ontology: Ontology) -> None:
+    if type_ not in ontology.types:
+        near = difflib.get_close_matches(type_.title(), ontology.types, n=1, cutoff=0.0)
+        raise InvalidInput(f"There is no type {type_}; the nearest one is {near[0]}.")
+
+
+def _check_question(asked: KnowledgeQuestion, ontology: Ontology) -> None:
+    for end in (asked.source, asked.target, asked.holder):
+        if end.type is not None:
+            _check_type(end.type, ontology)
+    if asked.relation is not None and asked.relation not in ontology.relations:
+        near = difflib.get_close_matches(
+            asked.relation.upper(), ontology.relations, n=1, cutoff=0.0
+        )
+        raise InvalidInput(f"There is no relation {asked.relation}; the nearest is {near[0]}.")
 
 
 async def _existing(reads: KnowledgeReads, node_id: str) -> Entity:
@@ -463,7 +498,7 @@ def _who(scope: WriteScope) -> str:
     return scope.principal or scope.user_id
 
 
-def _is_of(node: Entity, end: NodeEnd, perspective: str | None) -> bool:
-    if end.type is not None and node.type != end.type:
+def _is_of(node: Entity, end: NodeEnd, perspective: str | None, ontology: Ontology) -> bool:
+    if end.type is not None and node.type not in ontology.types_of(end.type):
         return False
     return perspective is None or any(one.name == perspective for one in node.perspectives)

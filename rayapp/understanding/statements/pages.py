@@ -45,9 +45,8 @@ class PagesService:
         known = [one for one in links if _stands(one)]
         facts = tuple(one.relationship.fact_id for one in known)
         said = await self.store.reads(scope).statements(StatementsWanted(fact_ids=facts))
-        return page_of(
-            node, known, by_fact(said), self.knowledge.ontology, language, self.clock.now()
-        )
+        ontology = await self.knowledge.ontology(scope)
+        return page_of(node, known, by_fact(said), ontology, language, self.clock.now())
 
 
 def _stands(one: Linked) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from rayapp.core.scope import ReadScope, WriteScope
+from rayapp.memory.ports import Event
+from rayapp.understanding.ports import SourcePage
 from rayapp.understanding.statements.records import (
     Entity,
     Given,
@@ -16,6 +18,7 @@ from rayapp.understanding.statements.records import (
     Span,
     Statement,
 )
+from rayapp.understanding.statements.rules.additions import RegistryVersion, Ruling, Witness
 
 T = TypeVar("T")
 # More statements of one slot, or around one entity, than are read at once.
@@ -97,3 +100,43 @@ class KnowledgeStore(Protocol):
     async def change(self, scope: WriteScope, work: Callable[[KnowledgeRows], Awaitable[T]]) -> T:
         """`work` as one change: all of it is there, or nothing. It may be run again when another
         change came between."""
+
+    async def pending_of_all(self) -> int:
+        """How many merges wait for anybody. For operators alone."""
+
+    async def sources_after(self, after: tuple[str, str] | None, limit: int) -> SourcePage:
+        """On what the rows of all users rest, by user. For jobs alone."""
+
+
+class RegistryStore(Protocol):
+    """`ontology` and `ontology_rulings`, by tenant, and what statements say under a label."""
+
+    async def version(self, tenant: str, number: int | None) -> RegistryVersion | None:
+        """None: the latest."""
+
+    async def versions(self, tenant: str, limit: int) -> list[RegistryVersion]:
+        """The latest first."""
+
+    async def rulings(self, tenant: str) -> list[Ruling]:
+        """What was decided, the latest first."""
+
+    async def rule(
+        self, ruling: Ruling, version: RegistryVersion | None, told: Sequence[Event]
+    ) -> bool:
+        """Keep a ruling, the version that it makes, and the events that tell of it, as one change.
+        False: somebody else has made this version meanwhile, and nothing is kept."""
+
+    async def labels(self, scope: ReadScope) -> list[str]:
+        """Those of the user's own statements, in order; not those of details."""
+
+    async def witnesses(self, tenant: str, labels: Sequence[str], limit: int) -> list[Witness]:
+        """Statements of a tenant under one of these labels, the latest said first; not details."""
+
+    async def having(self, tenant: str, types: Sequence[str]) -> list[str]:
+        """Users of a tenant who have nodes of one of these types, in order."""
+
+    async def is_alone(self, user_id: str) -> bool:
+        """Whether nobody else of the tenant has said anything."""
+
+    async def forget(self, tenant: str) -> int:
+        """A tenant that is erased keeps no registry; how many rows went."""

@@ -9,10 +9,13 @@ from rayapp.memory.item import derived_id, other_person
 from rayapp.text.expansions import Expansions
 from rayapp.text.normalize import content_hash
 from rayapp.understanding.ports import SourceText
+from rayapp.understanding.statements.growth import GrowthService
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore
 from rayapp.understanding.statements.records import Entity, Given, Mention, Premise, Span, Statement
+from rayapp.understanding.statements.registries import Registries
 from rayapp.understanding.statements.resolving import RESOLVED_TYPES, Resolver
 from rayapp.understanding.statements.rules.facts import Stated, ids_of, read_as
+from rayapp.understanding.statements.rules.growing import read_with
 from rayapp.understanding.statements.rules.identity import (
     Wanted,
     chosen,
@@ -23,7 +26,7 @@ from rayapp.understanding.statements.rules.identity import (
     whole,
 )
 from rayapp.understanding.statements.rules.reading import Claim, Named, Reader, Reading
-from rayapp.understanding.statements.rules.registry import OF_ONE_SOURCE, PERSON, Ontology
+from rayapp.understanding.statements.rules.registry import ANY, OF_ONE_SOURCE, PERSON, Ontology
 from rayapp.understanding.statements.settlement import known_by, premises_now, settle
 
 # How the speaker is called where nobody gave them a name.
@@ -37,14 +40,15 @@ class StatementsService:
         self,
         store: KnowledgeStore,
         reader: Reader,
-        ontology: Ontology,
+        registries: Registries,
         expansions: Expansions | None,
         resolver: Resolver | None,
+        growth: GrowthService | None,
         *,
         clock: Clock,
     ) -> None:
-        self.resolver = resolver
-        self._store, self._reader, self._ontology = store, reader, ontology
+        self.resolver, self.growth = resolver, growth
+        self._store, self._reader, self._registries = store, reader, registries
         self._expansions, self._clock = expansions, clock
 
     async def understand(self, source: SourceText) -> None:
@@ -56,38 +60,50 @@ class StatementsService:
                 await self.take_back(source.user_id, source.source_id)
             return
         now = self._clock.now()
+        ontology = await self._registries.of(source.user_id)
+        reading = read_with(reading, ontology)
 
         async def work(rows: KnowledgeRows) -> list[str]:
             before = await rows.given(source.source_id)
-            named, new = await self._nodes(rows, source, reading, before)
+            named, new = await self._nodes(rows, source, reading, before, ontology.version)
             statements = [
-                self._statement(source, claim, reading, named, now) for claim in reading.claims
+                self._statement(source, claim, reading, named, now, ontology)
+                for claim in reading.claims
             ]
             nodes = {one.entity_id: one for one in named.values()}
             roots = {one.entity_id: one.root_id for one in nodes.values() if one.merged_into}
             if roots:
                 user_id = source.user_id
-                statements = [read_as(one, user_id, roots, self._ontology) for one in statements]
-            statements = await premises_now(rows, _once(statements), self._ontology)
-            given = _given(source, named, new, now, self._ontology.version)
-            await settle(rows, source.source_id, before, given, statements, self._ontology, nodes)
+                statements = [read_as(one, user_id, roots, ontology) for one in statements]
+            statements = await premises_now(rows, _once(statements), ontology)
+            given = _given(source, named, new, now, ontology.version)
+            await settle(rows, source.source_id, before, given, statements, ontology, nodes)
             return [one.entity_id for one in nodes.values() if _is_new_name(one)]
 
         new_names = await self._store.change(WriteScope(source.user_id), work)
         if new_names and self.resolver is not None:
             await self.resolver.look(source.user_id, new_names)
+        labels = [one.label for one in reading.claims if one.relation == ANY and one.label]
+        if labels and self.growth is not None:
+            await self.growth.look(source.user_id, labels)
 
     async def take_back(self, user_id: str, source_id: str) -> None:
         """What only this source gave goes."""
+        ontology = await self._registries.of(user_id)
 
         async def work(rows: KnowledgeRows) -> None:
             before = await rows.given(source_id)
-            await settle(rows, source_id, before, None, (), self._ontology, {})
+            await settle(rows, source_id, before, None, (), ontology, {})
 
         await self._store.change(WriteScope(user_id), work)
 
     async def _nodes(
-        self, rows: KnowledgeRows, source: SourceText, reading: Reading, before: Given | None
+        self,
+        rows: KnowledgeRows,
+        source: SourceText,
+        reading: Reading,
+        before: Given | None,
+        version: int,
     ) -> tuple[dict[int, Entity], dict[int, Wanted]]:
         """The node of each entity of a reading, those of owners first, and what was looked for."""
         wanted: dict[int, Wanted] = {}
@@ -100,7 +116,7 @@ class StatementsService:
             ] or waiting  # fmt: skip
             for at in ready:
                 wanted[at] = self._wanted(source, reading.entities[at], nodes)
-            await self._find(rows, source, ready, wanted, nodes, before)
+            await self._find(rows, source, ready, wanted, nodes, before, version)
             waiting = [at for at in waiting if at not in nodes]
         return nodes, wanted
 
@@ -112,6 +128,7 @@ class StatementsService:
         wanted: dict[int, Wanted],
         nodes: dict[int, Entity],
         before: Given | None,
+        version: int,
     ) -> None:
         keys = {
             key
@@ -136,7 +153,7 @@ class StatementsService:
                 keys=(),
                 first_seen_at=source.said_at,
                 last_seen_at=source.said_at,
-                ontology=self._ontology.version,
+                ontology=version,
             )
 
     def _wanted(self, source: SourceText, one: Named, nodes: dict[int, Entity]) -> Wanted:
@@ -158,6 +175,7 @@ class StatementsService:
         reading: Reading,
         nodes: dict[int, Entity],
         now: datetime,
+        ontology: Ontology,
     ) -> Statement:
         def node(at: int | None) -> str | None:
             return None if at is None else nodes[at].entity_id
@@ -166,7 +184,7 @@ class StatementsService:
             subject = nodes[one.subject].entity_id
             what = (node(one.object), one.value, one.label, node(one.holder))
             stated = Stated(subject, one.relation, *what)
-            return ids_of(source.user_id, stated, self._ontology)
+            return ids_of(source.user_id, stated, ontology)
 
         fact_id, slot = facts(claim)
         begins = claim.begins or source.said_at
@@ -195,7 +213,7 @@ class StatementsService:
             holder_id=node(claim.holder),
             target_id=node(claim.target),
             intensity=claim.intensity,
-            ontology=self._ontology.version,
+            ontology=ontology.version,
         )
 
 

@@ -96,7 +96,7 @@ async def _standing_in(
     others that say the same are not read."""
 
     def adds(one: Statement) -> bool:
-        return one.span is Span.HOLDS and not ontology.relations[one.relation].functional
+        return one.span is Span.HOLDS and not ontology.row_of(one.relation).functional
 
     whole = {one.slot for one in (*put, *gone) if not adds(one)}
     added = {one.slot for one in put} - whole

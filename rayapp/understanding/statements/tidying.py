@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rayapp.core.scope import WriteScope
+from rayapp.understanding.statements.growth import GrowthService
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore, StatementsWanted
 from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.rules.registry import Ontology
@@ -23,13 +24,15 @@ class Tidying:
 
     store: KnowledgeStore
     resolver: Resolver
+    growth: GrowthService
     ontology: Ontology
 
     async def look(self, user_id: str) -> Mapping[str, int]:
         """What went, and which nodes may be one, by name."""
         orphans = await self.store.change(WriteScope(user_id), self._orphans)
         found = await self.resolver.look(user_id)
-        counts = Counter(merged=found.merged, proposed=found.proposed, orphans=orphans)
+        named = await self.growth.look(user_id)
+        counts = Counter(merged=found.merged, proposed=found.proposed, orphans=orphans, named=named)
         return {name: count for name, count in counts.items() if count}
 
     async def _orphans(self, rows: KnowledgeRows) -> int:

@@ -12,6 +12,7 @@ from rayapp.memory.rules.filtering import checked_user
 from rayapp.understanding.derived.ports import MOST_ROWS, DerivedWanted
 from rayapp.understanding.derived.records import Derived, DerivedKind, State
 from rayapp.understanding.derived.rules.news import news_of
+from rayapp.understanding.ports import SourcePage
 
 T = TypeVar("T")
 Rows = dict[tuple[str, str], Derived]
@@ -78,10 +79,21 @@ class InMemoryDerivedStore:
 
     async def pending(self, scope: ReadScope) -> Mapping[DerivedKind, int]:
         user_id = checked_user(scope.user_id)
+        return self._pending({user_id})
+
+    async def pending_of_all(self) -> Mapping[DerivedKind, int]:
+        return self._pending({user_id for user_id, _ in self.rows})
+
+    async def sources_after(self, after: tuple[str, str] | None, limit: int) -> SourcePage:
+        keys = [key for key in sorted(self.rows) if after is None or key > after][:limit]
+        pairs = {(key[0], one.source_id) for key in keys for one in self.rows[key].sources}
+        return SourcePage(frozenset(pairs), keys[-1] if len(keys) >= limit else None)
+
+    def _pending(self, users: set[str]) -> Mapping[DerivedKind, int]:
         return Counter(
             row.kind
             for (owner, _), row in self.rows.items()
-            if owner == user_id and row.state is State.PENDING
+            if owner in users and row.state is State.PENDING
         )
 
 

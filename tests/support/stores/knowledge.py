@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.memory.rules.filtering import checked_user
+from rayapp.understanding.ports import SourcePage
 from rayapp.understanding.statements.ports import MOST_STATEMENTS, StatementsWanted
 from rayapp.understanding.statements.records import Entity, Given, Merge, MergeState, Statement
 from rayapp.understanding.statements.rules.facts import meant_by
@@ -153,6 +154,15 @@ class InMemoryKnowledgeStore:
             ):
                 _replace(held, new)
             return done
+
+    async def pending_of_all(self) -> int:
+        rows = self.tables.merges.values()
+        return sum(one.state is MergeState.PENDING for one in rows)
+
+    async def sources_after(self, after: tuple[str, str] | None, limit: int) -> SourcePage:
+        every = sorted(self.tables.given)
+        keys = [key for key in every if after is None or key > after][:limit]
+        return SourcePage(frozenset(keys), keys[-1] if len(keys) >= limit else None)
 
 
 def _replace(held: dict[Any, Any], new: dict[Any, Any]) -> None:

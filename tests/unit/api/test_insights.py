@@ -132,6 +132,7 @@ async def test_diagnostics_count_the_backlog(api: httpx.AsyncClient, world: Harn
     assert body["index"] == counts
     assert [row["tier"] for row in body["by_tier"]] == ["documents"]
     assert "metrics" not in body
+    assert body["review_waiting"] == {"thought": 0, "episode": 0, "merge": 0}
     assert "metrics" in (await api.get("/api/memory/diagnostics?metrics=true")).json()
 
 

@@ -56,7 +56,7 @@ def work_of(world: Harness, *, again: bool = False, dies: int | None = None) -> 
         container.stores.understandings,
         container.understanding.deciding,
         understanders,
-        tidying(container.stores, container.runtime),
+        tidying(container.stores, container.growth, container.runtime),
         user_id=None,
         again=again,
         runtime=container.runtime,

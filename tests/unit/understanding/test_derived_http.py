@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from rayapp.portability import erasure
+from rayapp.understanding.statements.registries import KEPT_S
 from tests.support.harness import Harness
 from tests.unit.api.serving import client_of
 from tests.unit.understanding.conftest import on
@@ -68,7 +69,7 @@ async def test_a_thought_waits_is_accepted_and_hinted_at(
 ) -> None:
     memories = await world.anxious(api)
     waits = await read(api, REVIEW)
-    assert waits["waiting"] == {"thought": 1, "episode": 0, "merge": 0}
+    assert waits["waiting"] == {"thought": 1, "episode": 0, "merge": 0, "ontology": 0}
     (item,) = waits["items"]
     assert (item["state"], item["support"], item["source_ids"]) == ("pending", 3, memories)
     asked = {"query": "How do I get through the exam?"}
@@ -115,6 +116,63 @@ async def test_a_merge_waits_is_declined_and_taken_back(
     assert (await read(api, REVIEW, kind="merge"))["items"] == []
     (shown,) = (await read(api, REVIEW, kind="merge", state="accepted"))["items"]
     assert shown["can_undo"]
+
+
+HOBBIES = ("Chess is my hobby.", "My hobby is playing chess.", "קדרות היא התחביב שלי.")
+
+
+async def hobbies(api: httpx.AsyncClient) -> list[str]:
+    """The nodes that are hobbies."""
+    found = await read(api, "/api/knowledge/nodes", type="Pastime")
+    return sorted(one["name"] for one in found["nodes"])
+
+
+async def test_a_name_is_proposed_accepted_and_read_again(
+    world: Derived, api: httpx.AsyncClient
+) -> None:
+    told = world.harness.registry.told
+    for number, text in enumerate(HOBBIES):
+        stored = await api.post(RAW, json={"text": text, "session_id": f"c-{number}"})
+        assert stored.is_success, stored.text
+        await world.work()
+    waits = await read(api, REVIEW, kind="ontology")
+    assert waits["waiting"]["ontology"] == 1
+    (item,) = waits["items"]
+    assert (item["title"], item["text"], item["support"]) == ("Hobby", "hobby", 2)
+    assert len(item["source_ids"]) == 2
+    path = f"{REVIEW}/ontology/{item['id']}"
+    new = {"decision": "edit", "title": "pastime", "text": "תחביב, hobby"}
+    edited = await api.post(path, json=new)
+    assert (edited.json()["item"]["state"], edited.json()["item"]["title"]) == (
+        "accepted",
+        "Pastime",
+    )
+    registry = await read(api, "/api/knowledge/ontology")
+    (added,) = registry["added"]
+    assert (registry["version"], registry["made_by"]) == (2, "local")
+    assert (added["name"], added["words"]) == ("Pastime", ["hobby", "תחביב"])
+    assert (await read(api, "/api/knowledge/ontology", version=1))["added"] == []
+    missing = await api.get("/api/knowledge/ontology", params={"version": 9})
+    assert missing.status_code == 404
+    assert [(one.kind, one.data) for one in told] == [("ontology", {"version": 2})]
+    assert await hobbies(api) == []
+    world.harness.clock.advance(KEPT_S)
+    await world.work()
+    assert await hobbies(api) == ["Chess", "playing chess", "קדרות"]
+    (shown,) = (await read(api, REVIEW, kind="ontology", state="accepted"))["items"]
+    assert (shown["id"], shown["can_undo"]) == (item["id"], True)
+    undone = await api.post(path, json={"decision": "undo"})
+    assert undone.json()["item"]["state"] == "pending"
+    world.harness.clock.advance(KEPT_S)
+    await world.work()
+    assert (await read(api, "/api/knowledge/ontology"))["version"] == 3
+    asked = {"relation": "RELATED_TO", "label": "hobby"}
+    found = (await api.post("/api/knowledge/query", json=asked)).json()
+    assert {one["relationship"]["value"] for one in found["found"]} == {"Chess", "playing chess"}
+    declined = await api.post(path, json={"decision": "decline"})
+    assert declined.json()["item"]["state"] == "declined"
+    assert (await read(api, REVIEW, kind="ontology"))["items"] == []
+    assert (await read(api, REVIEW, kind="ontology", state="declined"))["items"] != []
 
 
 async def test_nobody_else_sees_it(world: Derived, api: httpx.AsyncClient) -> None:

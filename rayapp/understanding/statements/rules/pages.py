@@ -107,7 +107,7 @@ def page_of(
 
 def _line(one: Linked, ontology: Ontology, language: str) -> str:
     fact = one.relationship
-    row = ontology.relations[fact.relation]
+    row = ontology.row_of(fact.relation)
     said = row.he if language == "he" else row.en
     if fact.relation == ANY and fact.label:
         said = fact.label

@@ -10,15 +10,18 @@ from simplemma import is_known
 
 from rayapp.text.concept_words import NAMES
 from rayapp.text.hebrew import is_hebrew
+from rayapp.text.lemmas import lemma
 from rayapp.understanding.statements.rules.tables import Lexicon, Tables
 from rayapp.understanding.statements.rules.words import Word
 
 # Words of a name, of a place in a language without capitals, of the rest of a clause.
 NAME_WORDS, PLACE_WORDS, REST_WORDS = 3, 3, 10
 TOPIC_WORDS, SKILL_WORDS, VALUE_WORDS = 4, 4, 5
+# A shorter noun names no kind.
+KIND_LETTERS = 3
 _CONNECTORS = frozenset({"of", "the", "de", "for", "&"})
 _ARTICLE = "ה"
-_TO = "to"
+_TO, _DOING = "to", "ing"
 _JOINED_LETTERS = frozenset("בלמ")
 
 
@@ -78,6 +81,8 @@ class Parts:
             "language": self.language,
             "happening": self.happening,
             "hers": self.hers,
+            "kind": self.kind,
+            "doing": self.doing,
         }
 
     # --- people
@@ -441,6 +446,22 @@ class Parts:
         tables, word = self._tables, words[end]
         others = tables.mine | tables.causes | {tables.phrases.of} | tables.phrases.owners.keys()
         return not self._stops_at(word) and word.low not in others
+
+    def kind(self, words: Sequence[Word], at: int) -> Iterator[Found]:
+        """A noun that says what kind of things something is, as no table does."""
+        if at >= len(words) or not words[at].text.isalpha():
+            return
+        tables, word = self._tables, words[at]
+        name = lemma(word.low.removeprefix(_ARTICLE) if word.hebrew else word.low)
+        known = (tables.kin, tables.happenings, tables.traits, tables.emotions, tables.values)
+        if name in tables.kinds_not or any(not word.forms.isdisjoint(one.words) for one in known):
+            return
+        if len(name) >= KIND_LETTERS and {name, *word.forms}.isdisjoint(self._no_names):
+            yield at + 1, Thing(name)
+
+    def doing(self, words: Sequence[Word], at: int) -> Iterator[Found]:
+        if at < len(words) and words[at].low.endswith(_DOING):
+            yield from self.skill(words, at)
 
     def hers(self, words: Sequence[Word], at: int) -> Iterator[Found]:
         """An event of somebody: `my daughter's wedding`, `המבחן של נועה`."""

@@ -137,6 +137,7 @@ class Reader:
         self.namings = rows((said.namings,))
         self.denials = rows((said.denials,))
         self.feelings = rows((said.feelings,))
+        self.of_mine = rows((said.of_mine,))
         for one in (*self.relations, *self.events, *self.feelings):
             vocabulary |= one.phrase.needs
         self.vocabulary = vocabulary | tables.me | said.pronouns.keys()
@@ -211,7 +212,8 @@ class _Text:
             self._feeling(match, number, sentence, periods)
         self._wheres(words, events, taken)
         self._held(words)
-        self._detail(sentence)
+        if not self._detail(sentence):
+            self._kinds(sentence, taken)
         self._because(words, begun)
 
     def _found(
@@ -620,16 +622,32 @@ class _Text:
             None,
         )
 
-    def _detail(self, sentence: Sentence) -> None:
-        """A detail with one value: `my phone number is …`."""
+    def _kinds(self, sentence: Sentence, taken: frozenset[int]) -> None:
+        """`Chess is my hobby`: a relation under the label that the text gives it."""
+        words, tables = sentence.words, self._tables
+        for _, match in self._found(self._reader.of_mine, words, taken):
+            kind, what = match.parts["kind"].part, match.parts["topic"].part
+            goes_on = match.end < len(words) and not words[match.end - 1].ends
+            ends = not goes_on or words[match.end].low in tables.stops | tables.conjunctions
+            if not isinstance(kind, Thing) or not isinstance(what, Thing):
+                continue
+            if ends and what.name != kind.name and any(map(str.isalpha, what.name)):
+                me = self._named(Named(PERSON, me=True))
+                quote = sentence.text(match.start, match.end)
+                self._claim(
+                    Claim(subject=me, relation=ANY, label=kind.name, value=what.name, quote=quote)
+                )
+
+    def _detail(self, sentence: Sentence) -> bool:
+        """A detail with one value: `my phone number is …`. Whether the sentence says one."""
         text = sentence.text(0, len(sentence.words))
         slot = slot_of(text)
         if slot is None or slot.name in _SAID_BY_RELATIONS:
-            return
+            return False
         if self._tables.kin.at((slot.name,)) is not None:  # a person, and no detail
-            return
+            return True
         if slot.value.split()[0] in self._tables.no_details:
-            return
+            return True
         if slot.subject == SLOT_ME:
             owner: int | None = self._named(Named(PERSON, me=True))
         else:
@@ -640,6 +658,7 @@ class _Text:
                     subject=owner, relation=DETAIL, label=slot.name, value=slot.value, quote=text
                 )
             )  # fmt: skip
+        return True
 
     def _by_name_form(self, name: str) -> int | None:
         plain = name.removeprefix("my ")

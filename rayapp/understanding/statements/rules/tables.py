@@ -58,6 +58,8 @@ class Phrases(SettingsSection):
     events: tuple[PhraseRow, ...]
     namings: PhraseRow
     denials: PhraseRow
+    of_mine: PhraseRow
+    kinds_not: str
     feelings: PhraseRow
     name_parts: str
     given_names: str
@@ -293,6 +295,10 @@ class Tables:
     @cached_property
     def places_not(self) -> frozenset[str]:
         return word_set(self.phrases.places_not)
+
+    @cached_property
+    def kinds_not(self) -> frozenset[str]:
+        return word_set(self.phrases.kinds_not)
 
     @cached_property
     def not_goals(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from rayapp.bulk.params import CONSISTENCY
 from rayapp.container.leader_tasks import REPORT_FRESH_S, drift_task
+from rayapp.container.understanding import orphans_of
 from rayapp.core.errors import StoreDown
 from rayapp.index.consistency.comparison import Comparison, Repairs
 from rayapp.index.consistency.rules import Drift
@@ -145,7 +146,8 @@ class Looks(Comparison):
 def counted(world: SweepWorld) -> tuple[SweepWork, Looks]:
     h = world.harness
     looks = Looks(h.scan, h.index, h.quarantine)
-    stores = SweepStores(items=h.items, graphs=h.graphs)
+    derived = orphans_of(h.container.stores, world.runtime)
+    stores = SweepStores(items=h.items, graphs=h.graphs, derived=derived)
     repairs = Repairs(repair=True)
     work = SweepWork(
         looks,

@@ -7,6 +7,7 @@ from typing import Any
 
 from rayapp.bulk.model import Finish
 from rayapp.container import bootstrap
+from rayapp.container.understanding import orphans_of
 from rayapp.core.runtime import Runtime
 from rayapp.index.consistency.comparison import Comparison, Repairs
 from rayapp.index.consistency.rules import Drift
@@ -82,7 +83,11 @@ class SweepWorld:
     ) -> SweepWork:
         return SweepWork(
             self.comparison(),
-            SweepStores(items=self.harness.items, graphs=self.harness.graphs),
+            SweepStores(
+                items=self.harness.items,
+                graphs=self.harness.graphs,
+                derived=orphans_of(self.harness.container.stores, self.runtime),
+            ),
             self.log(),
             sample=sample,
             repairs=Repairs(repair=repair, quarantine=quarantine),
