@@ -86,7 +86,8 @@ def install(python: Path, folder: Path) -> None:
     subprocess.run([str(python), "-m", "venv", "--clear", str(folder)], check=True)
     pip = [str(folder / "bin" / "pip"), "install", "-q", "--no-compile"]
     # In seconds, where pip takes minutes; the running interpreter was installed by pip.
-    uv = [find_uv_bin(), "pip", "install", "-q", "--python", str(folder / "bin" / "python")]
+    uv = [find_uv_bin(), "pip", "install", "-q", "--system-certs"]
+    uv += ["--python", str(folder / "bin" / "python")]
     wanted = ["--require-hashes", "-r", str(LOCK)]
     if subprocess.run([*uv, *wanted], check=False).returncode:
         # A mirror or a certificate that only pip was told of.
