@@ -178,7 +178,6 @@ REPLICAS = [f"SERVE_REPLICA--rayapp-search-{name}" for name in ("ab1", "cd2", "e
 BALANCED = """global
     maxconn 100
     nbthread 1
-    stats socket {folder}/admin.sock mode 666 level admin
 defaults
     mode http
     timeout connect 2s
@@ -247,7 +246,7 @@ def users_of(folder: Path, replicas: dict[str, int]) -> Iterator[dict[str, str]]
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     config = folder / "haproxy.cfg"
-    config.write_text(BALANCED.format(folder=folder, port=port, servers="\n".join(lines)))
+    config.write_text(BALANCED.format(port=port, servers="\n".join(lines)))
     command = [str(Path(sys.executable).with_name("rayapp-haproxy")), "-db", "-f", str(config)]
     running = subprocess.Popen(command, env={"PATH": "/usr/bin:/bin"})
     try:
