@@ -16,6 +16,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -86,7 +87,12 @@ class Step:
             self._head()
         self._started = time.monotonic()
         self._process = subprocess.Popen(
-            self.command, cwd=ROOT, env={**env, **self.env}, stdout=self._said, stderr=self._said
+            self.command,
+            cwd=ROOT,
+            env={**env, **self.env},
+            stdout=self._said,
+            stderr=self._said,
+            process_group=0,  # so that the processes of its tests end with it
         )
 
     def ended(self) -> int | None:
@@ -105,7 +111,8 @@ class Step:
 
     def stop(self) -> None:
         assert self._process is not None
-        self._process.terminate()
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGTERM)
         self._process.wait()
 
     def _head(self) -> None:

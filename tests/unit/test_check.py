@@ -1,14 +1,17 @@
 """`python -m tests.check PATH`: which tests belong to what was changed."""
 
 import itertools
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests import check
 from tests.check import ROOT, Step, failed, find_tests, lanes, left_out, module_of, surroundings
+from tests.running import until
 from tests.support.examples import QUICK, examples
 
 CASES = {
@@ -53,12 +56,22 @@ def python(name: str, code: str) -> Step:
 def test_the_step_that_fails_ends_those_that_still_run(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    forever = python("tests", "import time; time.sleep(600)")
-    bad = failed([[forever], [python("types", "print('wrong'); exit(1)")]], {})
+    """With the processes that it has started."""
+    mark = tmp_path / "mark"
+    forks = f"import os\nif pid := os.fork(): open({str(mark)!r}, 'w').write(str(pid))"
+    forever = python("tests", f"{forks}\nimport time; time.sleep(600)")
+    forked = f"import os\nwhile not os.path.exists({str(mark)!r}): pass"
+    wrong = python("types", f"{forked}\nprint('wrong'); exit(1)")
+    bad = failed([[forever], [wrong]], {})
+    until(lambda: has_ended(int(mark.read_text())))
     assert bad is not None
     assert bad.name == "types"
     assert "== tests" in (text := capfd.readouterr().out)
-    assert text.index("== types:") < text.index("wrong") < text.index("== types: 0")
+    assert re.search(r"== types: .*\nwrong\n== types: [\d.]+ s", text, re.DOTALL)
+
+
+def has_ended(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 @pytest.mark.process
