@@ -159,7 +159,7 @@ class TestReading:
 class TestPort:
     async def test_each_kind_has_its_prefix(self, encoder: Encoder, model: EncoderModel) -> None:
         for kind in ("query", "passage"):
-            (vectors,) = await encoder.read(["My sister lives in Haifa."], kind, timeout_s=5)
+            (vectors,) = await encoder.read(["My sister lives in Haifa."], kind, timeout_s=30)
             wanted = model.read([f"{kind}: My sister lives in Haifa."])[0]
             assert vectors.search == pytest.approx(wanted[SEARCH], abs=1e-5)
             assert vectors.heads == pytest.approx(wanted[HEADS], abs=1e-5)
@@ -174,9 +174,9 @@ class TestPort:
         metrics = InMemoryMetrics()
         encoder = text_encoder(switched_on(), metrics)
         assert encoder is not None
-        asked = [encoder.read(["Where do I live?"], "query", timeout_s=5) for _ in range(5)]
+        asked = [encoder.read(["Where do I live?"], "query", timeout_s=30) for _ in range(5)]
         first, *others = await asyncio.gather(*asked)
-        again = await encoder.read(["  Where do   I live? "], "query", timeout_s=5)
+        again = await encoder.read(["  Where do   I live? "], "query", timeout_s=30)
         for vectors in (*others, again):
             assert np.array_equal(vectors[0].search, first[0].search)
         assert metrics.samples_of("embed_batch_size") == [1.0]
@@ -193,7 +193,7 @@ class TestPort:
 
     async def test_an_empty_text_is_refused(self, encoder: Encoder) -> None:
         with pytest.raises(InvalidInput):
-            await encoder.read(["  "], "query", timeout_s=5)
+            await encoder.read(["  "], "query", timeout_s=30)
 
     def test_it_is_on_unless_switched_off(self) -> None:
         assert text_encoder(Settings(), InMemoryMetrics()) is not None

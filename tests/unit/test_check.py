@@ -70,6 +70,14 @@ def test_the_step_that_fails_ends_those_that_still_run(
     assert re.search(r"== types: .*\nwrong\n== types: [\d.]+ s", text, re.DOTALL)
 
 
+@pytest.mark.process
+def test_a_step_that_runs_alone_waits_for_the_other_lanes(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    slow = python("types", f"import time; time.sleep(0.5); open({str(mark)!r}, 'w')")
+    last = Step("faults", [sys.executable, "-c", f"open({str(mark)!r})"], alone=True)
+    assert failed([[python("tests", ""), last], [slow, python("more", "")]], {}) is None
+
+
 def has_ended(pid: int) -> bool:
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
