@@ -32,7 +32,9 @@ class Registries:
         if kept is None or now - kept[0] >= KEPT_S:
             found = await self.store.version(tenant, None)
             kept = now, TenantRegistry(grown(self.base, found), found)
-            self._kept[tenant] = kept
+            # Without those that are read again anyway: a process sees many tenants in its life.
+            fresh = {one: it for one, it in self._kept.items() if now - it[0] < KEPT_S}
+            self._kept = {**fresh, tenant: kept}
         return kept[1]
 
     async def at(self, tenant: str, number: int) -> TenantRegistry:

@@ -256,6 +256,14 @@ async def test_another_process_hears_of_a_version_in_time() -> None:
     assert (await other.registries.of(USER)).version == 2
 
 
+async def test_a_process_keeps_no_registry_that_it_reads_again_anyway() -> None:
+    world = KnowledgeWorld()
+    for number in range(50):
+        await world.registries.latest(f"tenant{number}")
+        world.clock.advance(KEPT_S / 2)
+    assert len(world.registries._kept) == 2
+
+
 async def test_a_split_type_keeps_the_ids_of_its_things() -> None:
     world = KnowledgeWorld()
     texts = ("I know how to juggle.", "I know how to program.", "I know how to juggle.")
