@@ -69,8 +69,7 @@ REFUSED: Mapping[str, str] = {
     "is no kind; the kinds": "names in a text, separated by commas",
     "is no tier; the tiers": "the same",
     "if you mean it": "the word that is typed",
-    "must be a YAML mapping": "a template is a document of its own within a string",
-    "is no section; use": "a template is a document of its own within a string",
+    '"code":"bad_template"': "a template is a document of its own within a string",
     "the nearest one is": "the registry of types and relations is a file",
     "; the vectors of": "how many numbers a vector has is the embedder's",
     "vector: must have a length": "not all of its numbers are 0",
@@ -79,6 +78,9 @@ REFUSED: Mapping[str, str] = {
     "without the admin scope needs a user": "a field that another field asks for",
     "and not 'system'": "one user is of the service",
     "still to come": "a time that is over",
+    "merged with itself": "two fields compared",
+    "names no kind of things": "a label is a word or two, and none that gives orders",
+    "or the raw_data_id of": "one of two fields",
     "or a larger window": "what must stand in a prompt fits into half of a window, or not",
 }
 # Accepted although the schema forbids it.

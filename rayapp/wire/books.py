@@ -170,7 +170,7 @@ class UploadAnswer(bases.Success):
     message: str
 
 
-class BookPublished(bases.Success):
+class BookPublished(bases.Written):
     """A document that was attached is a book now; its passages are seen everywhere when it is
     `completed` again."""
 
@@ -191,7 +191,7 @@ class BookInTheWay(bases.Answer):
     details: dict[str, str]
 
 
-class BookGone(bases.Success):
+class BookGone(bases.Written):
     """What was deleted or cancelled."""
 
     message: str

@@ -26,6 +26,7 @@ FOUND = "At most so many."
 OF_SUBJECT = "Whom it is about; default anybody."
 OF_VIEW = "Who told it; default anybody."
 OF_NODE = "Only what names this node of the typed graph, or what is one with it."
+OF_RECAP = "With a line that sums it up."
 KINDS = ", ".join(HintKind)
 
 Emotion = Annotated[str, Field(min_length=1, max_length=40)]
@@ -233,7 +234,7 @@ class EpisodesAnswer(bases.Success):
         return cls(episodes=tuple(map(EpisodeView.from_row, rows)))
 
 
-class EpisodeAnswer(bases.Success):
+class EpisodeAnswer(bases.Written):
     """One scene, with what it rests on."""
 
     episode: EpisodeView
@@ -336,17 +337,13 @@ class ReviewAnswer(bases.Success):
     items: tuple[ReviewItemView, ...]
 
 
-class DecisionAnswer(bases.Success):
+class DecisionAnswer(bases.Written):
     """As it stands now."""
 
     item: ReviewItemView
 
 
 # --- hints
-
-
-def _kinds(value: object) -> object:
-    return bases.comma_list(value) if isinstance(value, str | list) else value
 
 
 class SummaryBody(bases.Strict):
@@ -357,15 +354,13 @@ class SummaryBody(bases.Strict):
     )
     query: str = Field("", max_length=4_000, description="The question.")
     conversation_id: bases.Name | None = bases.optional("Where it is asked; for your log.")
-    kinds: Annotated[tuple[HintKind, ...], BeforeValidator(_kinds)] = Field(
-        tuple(HintKind), description=f"Which kinds help: {KINDS}; joined by commas in a URL."
-    )
+    kinds: tuple[HintKind, ...] = Field(tuple(HintKind), description=f"Which kinds help: {KINDS}.")
     subject_id: bases.Name | None = bases.optional("About whom; default the user alone.")
     perspective_owner_id: bases.Name | None = bases.optional(OF_VIEW)
     detail: Literal["full", "names"] = Field(
         "full", description="`names`: lists of names alone, as a prompt needs them."
     )
-    recap: bool = Field(False, description="With a line that sums it up.")
+    recap: bases.Flag = Field(False, description=OF_RECAP)
     language: Literal["en", "he"] | None = bases.optional("Default that of the question.")
     limit: Limit | None = bases.optional("At most so many of each kind.")
 
@@ -378,6 +373,15 @@ class SummaryBody(bases.Strict):
             language=self.language,
             limit=self.limit,
         )
+
+
+class SummaryQuery(SummaryBody):
+    """The same in a URL."""
+
+    kinds: Annotated[tuple[HintKind, ...], BeforeValidator(bases.comma_list)] = Field(
+        tuple(HintKind), description=f"Which kinds help, joined by commas: {KINDS}."
+    )
+    recap: bool = Field(False, description=OF_RECAP)
 
 
 class HintView(bases.Answer):

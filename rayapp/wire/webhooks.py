@@ -109,7 +109,7 @@ class DeliveriesAnswer(bases.Success):
     deliveries: tuple[DeliveryView, ...]
 
 
-class TriedAnswer(bases.Success):
+class TriedAnswer(bases.Written):
     """What the program answered to the event `test`."""
 
     delivered: bool

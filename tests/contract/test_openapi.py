@@ -180,6 +180,28 @@ async def test_both_answers_of_store_are_documented(api: httpx.AsyncClient) -> N
     assert answer.json()["duplicate"] is True
 
 
+def test_every_answer_that_a_key_repeats_may_say_so(spec: dict[str, Any]) -> None:
+    def shapes(node: dict[str, Any]) -> list[dict[str, Any]]:
+        if "$ref" in node:
+            return shapes(spec["components"]["schemas"][node["$ref"].rpartition("/")[2]])
+        return (
+            [one for each in node["anyOf"] for one in shapes(each)] if "anyOf" in node else [node]
+        )
+
+    silent = [
+        f"{method.upper()} {path}"
+        for path, item in spec["paths"].items()
+        for method, found in item.items()
+        if any(one["name"] == "Idempotency-Key" for one in found["parameters"])
+        for code, answer in found["responses"].items()
+        if code.startswith("2")
+        for media in answer.get("content", {}).values()
+        for shape in shapes(media["schema"])
+        if shape.get("additionalProperties") is False and "duplicate" not in shape["properties"]
+    ]
+    assert silent == []
+
+
 @pytest.mark.parametrize("name", [name for name, one in BY_NAME.items() if one.aliases])
 def test_every_other_name_of_a_field_is_told(spec: dict[str, Any], name: str) -> None:
     found = described(spec, name)

@@ -84,7 +84,7 @@ async def decide(
 
 
 @routes.get(SUMMARY, summary="Hints about a user")
-async def summary(call: CurrentCall, query: InQuery[wire.SummaryBody]) -> wire.SummaryAnswer:
+async def summary(call: CurrentCall, query: InQuery[wire.SummaryQuery]) -> wire.SummaryAnswer:
     """Traits, goals, topics, patterns and episodes that help with a question. What waits for a
     person, or is in doubt, is never among them."""
     found = await call.services.hints.hints(call.reads, query.request())
