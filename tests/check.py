@@ -41,7 +41,7 @@ from tests.support.llama_server import INSTALL, missing_model
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [name for name in ("rayapp", "jobs", "tests", "examples") if (ROOT / name).is_dir()]
 BIN = Path(sys.executable).parent
-NEEDS_NOTHING = "not engine and not ray and not realdata and not fault"
+NEEDS_NOTHING = "not engine and not ray and not realdata and not fault and not cluster"
 NO_COMPILED_FILES = "PYTHONDONTWRITEBYTECODE"
 ONE_THREAD = "OMP_NUM_THREADS"
 # Three workers to a core: a test waits half as long as it computes (101 s with two, 86 with three).
@@ -283,6 +283,7 @@ def left_out(interpreters: Sequence[Interpreter]) -> list[str]:
         lines.append(
             f"tests/browser is left out ({', '.join(missing)} missing): {INSTALL_BROWSER}."
         )
+    lines.append("tests/cluster is run by itself (root, ten minutes): pytest tests/cluster.")
     if not shutil.which("promtool"):
         lines.append("Prometheus does not parse the alerts: apt-get install prometheus.")
     if missing_wheel():

@@ -55,6 +55,11 @@ FAST: tuple[EnvRow, ...] = (
         "false",
         "thirty words are read in the time in which a pool of threads takes them up",
     ),
+    EnvRow(
+        "GRPC_DNS_RESOLVER",
+        "native",
+        "a name of all Qdrant peers may stand in /etc/hosts, of which gRPC's own reads one line",
+    ),
     EnvRow("RAY_USAGE_STATS_ENABLED", "0", "no report leaves the machine"),
 )
 

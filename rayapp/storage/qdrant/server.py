@@ -33,6 +33,16 @@ from rayapp.storage.qdrant.points import asked, no_collection, payload_keys
 from rayapp.storage.qdrant.predicate import UNENCODED, count_predicate, not_newer_than
 
 ENGINE_NAME = "qdrant-server"
+# A peer whose machine died says nothing: it is asked every so often whether it is there, and left
+# out when it does not answer. Where the name of the server has several addresses, calls go round.
+KEEPALIVE_MS, KEEPALIVE_ANSWER_MS = 2_000, 1_000
+CHANNEL = {
+    "grpc.keepalive_time_ms": KEEPALIVE_MS,
+    "grpc.keepalive_timeout_ms": KEEPALIVE_ANSWER_MS,
+    "grpc.keepalive_permit_without_calls": 1,
+    "grpc.http2.max_pings_without_data": 0,
+    "grpc.lb_policy_name": "round_robin",
+}
 
 
 class QdrantServerIndex:
@@ -325,6 +335,7 @@ def _client_of(settings: QdrantSettings) -> AsyncQdrantClient:
         grpc_port=settings.grpc_port,
         prefer_grpc=settings.prefer_grpc,
         api_key=settings.api_key or None,
+        grpc_options=CHANNEL,
         # Would block the event loop in the constructor; `rayapp doctor` shows the version.
         check_compatibility=False,
     )
