@@ -125,11 +125,11 @@ class MongoKnowledgeRows:
             self._statements, where, _statement, sort=order, limit=limit, session=self._session
         )
 
-    async def put_given(self, given: Given) -> None:
-        await self._put(self._given, "source_id", [to_row(given)])
+    async def put_given(self, given: Sequence[Given]) -> None:
+        await self._put(self._given, "source_id", [to_row(one) for one in given])
 
-    async def delete_given(self, source_id: str) -> None:
-        await self._delete(self._given, "source_id", [source_id])
+    async def delete_given(self, source_ids: Sequence[str]) -> None:
+        await self._delete(self._given, "source_id", source_ids)
 
     async def put_entities(self, entities: Sequence[Entity]) -> None:
         await self._put(self._entities, "entity_id", [to_row(one) for one in entities])

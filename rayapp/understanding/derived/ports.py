@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.understanding.derived.records import Derived, DerivedKind, State, SubjectType
 from rayapp.understanding.ports import SourcePage
+from rayapp.understanding.statements.ports import KnowledgeRows
 
 T = TypeVar("T")
 # More rows than are read at once.
@@ -42,8 +43,8 @@ class DerivedReads(Protocol):
 
     async def by_ids(self, ids: Sequence[str]) -> list[Derived]: ...
 
-    async def of_source(self, source_id: str) -> list[Derived]:
-        """What rests on it, also beside others."""
+    async def of_sources(self, source_ids: Sequence[str]) -> list[Derived]:
+        """What rests on one of them, also beside others, by id."""
 
     async def wanted(self, wanted: DerivedWanted, limit: int = MOST_ROWS) -> list[Derived]:
         """Those said last first, then by id."""
@@ -54,8 +55,17 @@ class DerivedRows(DerivedReads, Protocol):
 
     async def put(self, rows: Sequence[Derived]) -> None: ...
     async def delete(self, ids: Sequence[str]) -> None: ...
-    async def tell(self, rows: Sequence[Derived], at: datetime) -> None:
-        """The event stream tells of them, by their ids."""
+    async def tell(self, rows: Sequence[Derived]) -> None:
+        """The event stream tells of them, by their ids, as of their last change."""
+
+
+class UnderstoodStore(Protocol):
+    """The typed graph and what is derived from it, which one text changes together."""
+
+    async def change(
+        self, scope: WriteScope, work: Callable[[KnowledgeRows, DerivedRows], Awaitable[T]]
+    ) -> T:
+        """`work` as one change, as those of the two stores."""
 
 
 class DerivedStore(Protocol):

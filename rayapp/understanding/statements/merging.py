@@ -285,7 +285,7 @@ class MergeService:
                 )
             node = counted(node, mention, None, None)
             part = counted(part, None, replace(mention, entity_id=made), given.said_at)
-            await rows.put_given(_with(given, mention, made))
+            await rows.put_given([_with(given, mention, made)])
         if node.mentions < 1 and not node.verified:
             raise InvalidInput(
                 "Every memory of the node was named; leave at least one with it.",

@@ -24,6 +24,8 @@ from rayapp.understanding.statements.rules.words import Sentence, Word, sentence
 
 # More of one text is no account of what happened.
 MOST_CLAIMS = 60
+# Readings that stay: those of one batch.
+KEPT_READINGS = 64
 _OBJECT_TYPES = {
     "place": "Place",
     "org": "Organization",
@@ -146,14 +148,17 @@ class Reader:
         continues = frozenset(said.continues.split())
         self.matcher = Matcher({**parts.readers, **self.times.readers}, tables.fillers, continues)
         self.parts = parts
-        self._last: tuple[str, datetime, Reading] | None = None
+        self._kept: dict[tuple[str, datetime], Reading] = {}
 
     def read(self, text: str, said_at: datetime) -> Reading:
-        """What the text says, as said at this time. Whoever decides whether it matters has just
-        read it, so the last one is kept."""
-        if self._last is None or self._last[:2] != (text, said_at):
-            self._last = text, said_at, _Text(self, said_at).read(text)
-        return self._last[2]
+        """What the text says, as said at this time. Whoever decides whether texts matter has just
+        read them, so the last ones are kept."""
+        found = self._kept.get((text, said_at))
+        if found is None:
+            while len(self._kept) >= KEPT_READINGS:
+                del self._kept[next(iter(self._kept))]
+            found = self._kept[text, said_at] = _Text(self, said_at).read(text)
+        return found
 
     def states_fact(self, text: str, said_at: datetime) -> bool:
         """Whether it says something lasting of a person."""
