@@ -330,8 +330,8 @@ async def _graph(rows: KnowledgeRows, said: Said) -> Graph:
         for one in found
         for end in (one.subject_id, one.object_id, one.holder_id, one.target_id)
     )
-    nodes = {one: said.nodes[one] for one in dict.fromkeys(ends) if one and one in said.nodes}
-    return Graph(tuple(found), nodes)
+    named = sorted({one for one in ends if one is not None} & said.nodes.keys())
+    return Graph(tuple(found), {one: said.nodes[one] for one in named})
 
 
 def _looked_up(wanted: Wanted) -> set[str]:

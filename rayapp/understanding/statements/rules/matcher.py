@@ -4,14 +4,16 @@ A phrase is compiled once into its elements; matching is a search with going bac
 phrase is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from rayapp.core.errors import ConfigError
 from rayapp.understanding.statements.rules.parts import Part, Read
 from rayapp.understanding.statements.rules.tables import word_set
 from rayapp.understanding.statements.rules.words import Word
 
+RowT = TypeVar("RowT")
 WHO = "who"
 # Words that stand before the first one that a phrase needs, at most.
 BEFORE = 12
@@ -104,6 +106,29 @@ def _element(token: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Ele
     return Literal(frozenset(forms), optional)
 
 
+class Phrases(Generic[RowT]):
+    """Rows with a phrase each, by the words without which it cannot stand; in their order."""
+
+    def __init__(self, rows: Sequence[RowT], phrase_of: Callable[[RowT], Phrase]) -> None:
+        self._rows = rows
+        self._always: list[int] = []
+        self._by_word: dict[str, list[int]] = {}
+        for at, row in enumerate(rows):
+            needs = phrase_of(row).needs
+            for word in needs:
+                self._by_word.setdefault(word, []).append(at)
+            if not needs:
+                self._always.append(at)
+
+    def __iter__(self) -> Iterator[RowT]:
+        return iter(self._rows)
+
+    def among(self, said: frozenset[str]) -> list[RowT]:
+        """Those that may stand where these words are said."""
+        found = set(self._always).union(*(self._by_word.get(one, ()) for one in said))
+        return [self._rows[at] for at in sorted(found)]
+
+
 class Matcher:
     """Finds phrases; `fillers` may stand between the elements of any phrase, and behind what
     `continues` a clause may have no subject of its own."""
@@ -112,6 +137,10 @@ class Matcher:
         self, readers: Mapping[str, Read], fillers: frozenset[str], continues: frozenset[str]
     ) -> None:
         self._readers, self._fillers, self._continues = readers, fillers, continues
+        # What the readers find in the sentence that is read now, by kind and place: most phrases
+        # ask for the same parts.
+        self._words: Sequence[Word] = ()
+        self._seen: dict[tuple[str, int], tuple[tuple[int, Part], ...]] = {}
 
     def matches(
         self, phrase: Phrase, words: Sequence[Word], taken: frozenset[int]
@@ -198,7 +227,7 @@ class Matcher:
     def _part(
         self, element: Place, words: Sequence[Word], at: int, taken: frozenset[int]
     ) -> Iterator[tuple[int, Bound]]:
-        read, seen, start = self._readers[element.kind], words, at
+        seen, start = words, at
         if element.prefix:
             rest = words[at].behind(element.prefix)
             if words[at].low == element.prefix and at + 1 < len(words):
@@ -209,7 +238,9 @@ class Matcher:
                 pass  # לי: the letter belongs to the word
             else:
                 return
-        for end, part in read(seen, start):
+        found = self._at(element.kind, words, start) if seen is words else None
+        read = self._readers[element.kind]
+        for end, part in read(seen, start) if found is None else found:
             stop = next((place for place in range(start, end) if place in taken), end)
             if stop == end:
                 yield end, Bound(element.kind, start, end, part)
@@ -217,3 +248,11 @@ class Matcher:
                 # Words that are taken end the part.
                 for short, again in read(seen[:stop], start):
                     yield short, Bound(element.kind, start, short, again)
+
+    def _at(self, kind: str, words: Sequence[Word], at: int) -> tuple[tuple[int, Part], ...]:
+        if words is not self._words:
+            self._words, self._seen = words, {}
+        found = self._seen.get((kind, at))
+        if found is None:
+            found = self._seen[kind, at] = tuple(self._readers[kind](words, at))
+        return found

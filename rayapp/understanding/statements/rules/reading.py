@@ -14,6 +14,7 @@ from rayapp.understanding.statements.rules.matcher import (
     Match,
     Matcher,
     Phrase,
+    Phrases,
     compiled,
 )
 from rayapp.understanding.statements.rules.parts import Parts, Thing, Who
@@ -126,13 +127,14 @@ class Reader:
         vocabulary: frozenset[str] = frozenset()
         kinds = tuple(Parts(tables, vocabulary).readers)
 
-        def rows(of: Sequence[PhraseRow]) -> list[Said]:
-            return [
+        def rows(of: Sequence[PhraseRow]) -> Phrases[Said]:
+            found = [
                 Said(row, compiled(text, said.groups, kinds), hebrew)
                 for row in of
                 for texts, hebrew in ((row.en, False), (row.he, True))
                 for text in texts
             ]
+            return Phrases(found, lambda one: one.phrase)
 
         self.relations = rows(said.relations)
         self.events = rows(said.events)
@@ -222,15 +224,14 @@ class _Text:
         self._because(words, begun)
 
     def _found(
-        self, rows: Sequence[Said], words: Sequence[Word], taken: frozenset[int]
+        self, rows: Phrases[Said], words: Sequence[Word], taken: frozenset[int]
     ) -> list[tuple[PhraseRow, Match]]:
         """The phrases that stand in a sentence, in its order; the longest of those that overlap."""
-        said = frozenset(form for word in words for form in word.forms)
         scripts = {word.hebrew for word in words}
         found = [
             (row, match)
-            for row, phrase, hebrew in rows
-            if hebrew in scripts and not (phrase.needs and phrase.needs.isdisjoint(said))
+            for row, phrase, hebrew in rows.among(_said_in(words))
+            if hebrew in scripts
             for match in self._reader.matcher.matches(phrase, words, taken)
             if not self._is_unsure(words, match.start)
         ]
@@ -250,7 +251,7 @@ class _Text:
 
     def _periods(self, words: Sequence[Word]) -> Iterator[Period]:
         found: set[int] = set()
-        for phrase, row in self._reader.times.phrases:
+        for phrase, row in self._reader.times.phrases.among(_said_in(words)):
             for match in self._reader.matcher.matches(phrase, words, frozenset(found)):
                 places = range(match.start, match.end)
                 if not found.isdisjoint(places):
@@ -758,3 +759,7 @@ def _is_same(old: Named, new: Named) -> bool:
     if old.names and new.names:
         return bool(names)
     return bool(old.role) and (old.role, old.owner) == (new.role, new.owner)
+
+
+def _said_in(words: Sequence[Word]) -> frozenset[str]:
+    return frozenset(form for word in words for form in word.forms)
