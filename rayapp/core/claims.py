@@ -88,7 +88,8 @@ class ClaimQueue(Protocol[Row]):
         """Several at once, each as `keep` does."""
 
     async def finish_all(self, done: Sequence[tuple[Claim[Row], Row]]) -> list[bool]:
-        """Several at once, each as `finish` does."""
+        """Several at once, each as `finish` does; what the same claim has finished before counts as
+        held."""
 
     async def retry(self, claim: Claim[Row], *, delay_s: float, error: str, counts: bool) -> bool:
         """Try again later. `counts` False: something was away, and the try is none."""

@@ -9,8 +9,12 @@ import pytest
 
 from rayapp.bulk.model import Partition, PartitionRow, Plan
 from rayapp.container.understanding import tidying
-from rayapp.core.errors import StoreDown
+from rayapp.core.claims import WorkState
+from rayapp.core.errors import InvalidInput, StoreDown
 from rayapp.core.scope import ReadScope
+from rayapp.memory.item import ChangeType
+from rayapp.memory.rules.creation import deleted
+from rayapp.memory.rules.revision import replaced_state
 from rayapp.understanding.bulk import UnderstandWork
 from rayapp.understanding.ports import SourceText, Understander
 from rayapp.understanding.records import Fate
@@ -159,3 +163,61 @@ async def test_what_the_service_knows_of_a_newer_version_stays() -> None:
     (claim,) = await store.claim("one", 5, 60.0)
     assert claim.row.version == 9
     assert (await run(work_of(world, again=True), plan))["skipped"] == 1
+
+
+class Refuses:
+    """Does not understand one text, nor those that come with it."""
+
+    def __init__(self, inner: Understander) -> None:
+        self.inner = inner
+
+    async def understand(self, sources: Sequence[SourceText]) -> None:
+        if any(one.source_id == "m1" for one in sources):
+            raise InvalidInput("A value cannot be stored.")
+        await self.inner.understand(sources)
+
+    async def take_back(self, user_id: str, source_ids: Sequence[str]) -> None:
+        await self.inner.take_back(user_id, source_ids)
+
+
+async def test_a_bad_text_stops_no_other() -> None:
+    world = await a_world()
+    work = work_of(world, understander=Refuses(world.container.understander))
+    plan = await work.plan()
+    assert await run(work, plan) == {"derived": 2, "failed": 2, "passed_over": 2}
+    assert {source for _, source in world.knowledge.tables.given} == {"m0"}
+
+
+class Deletes:
+    """Understands, and memories are deleted meanwhile."""
+
+    def __init__(self, world: Harness) -> None:
+        self.world, self.inner = world, world.container.understander
+
+    async def understand(self, sources: Sequence[SourceText]) -> None:
+        await self.inner.understand(sources)
+        for one in sources:
+            scope = ReadScope(one.user_id, include_shared=False)
+            item = await self.world.items.get(scope, one.source_id)
+            assert item is not None
+            now = self.world.clock.now()
+            row = replaced_state(item, ChangeType.UPDATE, "test", now)
+            await self.world.items.replace(deleted(item, now), expected_version=1, row=row)
+
+    async def take_back(self, user_id: str, source_ids: Sequence[str]) -> None:
+        await self.inner.take_back(user_id, source_ids)
+
+
+async def test_what_is_deleted_meanwhile_is_taken_back() -> None:
+    world = await a_world()
+    work = work_of(world, understander=Deletes(world))
+    await run(work, await work.plan())
+    tables = world.knowledge.tables
+    assert tables.statements
+    store = world.container.stores.understandings
+    found = await store.find(ReadScope("dana"), "m0")
+    assert found is not None
+    assert (found.state, found.row.gone, found.row.topics) == (WorkState.WAITING, True, ())
+    await world.container.understanding.take_back_waiting()
+    assert not any((tables.given, tables.entities, tables.statements))
+    assert await store.find(ReadScope("dana"), "m0") is None
