@@ -6,7 +6,7 @@ phrase is.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from rayapp.core.errors import ConfigError
 from rayapp.understanding.statements.rules.parts import Part, Read
@@ -106,6 +106,14 @@ def _element(token: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Ele
     return Literal(frozenset(forms), optional)
 
 
+class Seen(NamedTuple):
+    """The parts that begin at a place, by where they end, and the words in which they were read."""
+
+    words: Sequence[Word]
+    start: int
+    parts: tuple[tuple[int, Part], ...]
+
+
 class Phrases(Generic[RowT]):
     """Rows with a phrase each, by the words without which it cannot stand; in their order."""
 
@@ -137,17 +145,21 @@ class Matcher:
         self, readers: Mapping[str, Read], fillers: frozenset[str], continues: frozenset[str]
     ) -> None:
         self._readers, self._fillers, self._continues = readers, fillers, continues
-        # What the readers find in the sentence that is read now, by kind and place: most phrases
-        # ask for the same parts.
+        # What the readers find in the sentence that is read now, by kind, joined letter and place:
+        # most phrases ask for the same parts.
         self._words: Sequence[Word] = ()
-        self._seen: dict[tuple[str, int], tuple[tuple[int, Part], ...]] = {}
+        self._seen: dict[tuple[str, str, int], Seen] = {}
 
     def matches(
         self, phrase: Phrase, words: Sequence[Word], taken: frozenset[int]
     ) -> Iterator[Match]:
         """The first reading at each place, left to right, without words that are `taken`."""
         at, end = self._range(phrase, words)
+        first = phrase.elements[0]
         while at < end:
+            if not self._may_begin(first, words, at, taken):
+                at += 1
+                continue
             found = next(self._from(phrase.elements, 0, words, at, {}, taken), None)
             if found is None or found[0] == at:
                 at += 1
@@ -155,6 +167,18 @@ class Matcher:
             goes_on = phrase.has_subject and WHO not in found[1]
             yield Match(at, found[0], goes_on, found[1])
             at = found[0]
+
+    def _may_begin(
+        self, first: Element, words: Sequence[Word], at: int, taken: frozenset[int]
+    ) -> bool:
+        """Whether the first element of a phrase stands here, which it seldom does."""
+        if first.optional:
+            return True
+        if isinstance(first, Literal):
+            return not words[at].forms.isdisjoint(first.forms)
+        if at not in taken and self._at(first.kind, first.prefix, words, at).parts:
+            return True
+        return first.name == WHO and first.kind == WHO and self._goes_on(words, at)
 
     def _range(self, phrase: Phrase, words: Sequence[Word]) -> tuple[int, int]:
         """Where the phrase may begin: before the words that it needs, and not far."""
@@ -227,32 +251,40 @@ class Matcher:
     def _part(
         self, element: Place, words: Sequence[Word], at: int, taken: frozenset[int]
     ) -> Iterator[tuple[int, Bound]]:
-        seen, start = words, at
-        if element.prefix:
-            rest = words[at].behind(element.prefix)
-            if words[at].low == element.prefix and at + 1 < len(words):
-                start = at + 1
-            elif rest is not None:
-                seen = [*words[:at], rest, *words[at + 1 :]]
-            elif words[at].low.startswith(element.prefix) and element.kind == "person":
-                pass  # לי: the letter belongs to the word
-            else:
-                return
-        found = self._at(element.kind, words, start) if seen is words else None
-        read = self._readers[element.kind]
-        for end, part in read(seen, start) if found is None else found:
+        seen, start, found = self._at(element.kind, element.prefix, words, at)
+        for end, part in found:
             stop = next((place for place in range(start, end) if place in taken), end)
             if stop == end:
                 yield end, Bound(element.kind, start, end, part)
             elif stop > start:
                 # Words that are taken end the part.
-                for short, again in read(seen[:stop], start):
+                for short, again in self._readers[element.kind](seen[:stop], start):
                     yield short, Bound(element.kind, start, short, again)
 
-    def _at(self, kind: str, words: Sequence[Word], at: int) -> tuple[tuple[int, Part], ...]:
+    def _at(self, kind: str, prefix: str, words: Sequence[Word], at: int) -> Seen:
+        """What of a kind stands at a place, behind a joined letter or without one."""
         if words is not self._words:
             self._words, self._seen = words, {}
-        found = self._seen.get((kind, at))
+        key = (kind, prefix, at)
+        found = self._seen.get(key)
         if found is None:
-            found = self._seen[kind, at] = tuple(self._readers[kind](words, at))
+            found = self._seen[key] = self._look(kind, prefix, words, at)
         return found
+
+    def _look(self, kind: str, prefix: str, words: Sequence[Word], at: int) -> Seen:
+        seen, start = words, at
+        if prefix:
+            rest = words[at].behind(prefix)
+            if words[at].low == prefix and at + 1 < len(words):
+                start = at + 1
+            elif rest is not None:
+                seen = [*words[:at], rest, *words[at + 1 :]]
+            elif words[at].low.startswith(prefix) and kind == "person":
+                pass  # לי: the letter belongs to the word
+            else:
+                return Seen(words, at, ())
+        elif at >= len(words):
+            return Seen(words, at, ())
+        if seen is words and prefix:
+            return Seen(words, start, self._at(kind, "", words, start).parts)
+        return Seen(seen, start, tuple(self._readers[kind](seen, start)))
