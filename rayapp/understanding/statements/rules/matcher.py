@@ -64,10 +64,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A phrase of the tables. `needs`: one of these words is in every sentence that says it."""
+    """A phrase of the tables. `needs`: one word of each of these is in every sentence that says
+    it."""
 
     elements: tuple[Element, ...]
-    needs: frozenset[str]
+    needs: tuple[frozenset[str], ...]
 
     @property
     def has_subject(self) -> bool:
@@ -78,8 +79,8 @@ class Phrase:
 def compiled(phrase: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Phrase:
     """The elements of a phrase. Raises ConfigError: it names a part or group that is not there."""
     elements = tuple(_element(token, groups, kinds) for token in phrase.split())
-    plain = [one for one in elements if isinstance(one, Literal) and not one.optional]
-    return Phrase(elements, plain[0].forms if plain else frozenset())
+    plain = (one for one in elements if isinstance(one, Literal) and not one.optional)
+    return Phrase(elements, tuple(one.forms for one in plain))
 
 
 def _element(token: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Element:
@@ -121,11 +122,13 @@ class Phrases(Generic[RowT]):
         self._rows = rows
         self._always: list[int] = []
         self._by_word: dict[str, list[int]] = {}
+        self._others: list[tuple[frozenset[str], ...]] = []
         for at, row in enumerate(rows):
-            needs = phrase_of(row).needs
-            for word in needs:
+            first, *others = phrase_of(row).needs or (frozenset(),)
+            self._others.append(tuple(others))
+            for word in first:
                 self._by_word.setdefault(word, []).append(at)
-            if not needs:
+            if not first:
                 self._always.append(at)
 
     def __iter__(self) -> Iterator[RowT]:
@@ -134,7 +137,11 @@ class Phrases(Generic[RowT]):
     def among(self, said: frozenset[str]) -> list[RowT]:
         """Those that may stand where these words are said."""
         found = set(self._always).union(*(self._by_word.get(one, ()) for one in said))
-        return [self._rows[at] for at in sorted(found)]
+        return [
+            self._rows[at]
+            for at in sorted(found)
+            if not any(said.isdisjoint(one) for one in self._others[at])
+        ]
 
 
 class Matcher:
@@ -181,10 +188,10 @@ class Matcher:
         return first.name == WHO and first.kind == WHO and self._goes_on(words, at)
 
     def _range(self, phrase: Phrase, words: Sequence[Word]) -> tuple[int, int]:
-        """Where the phrase may begin: before the words that it needs, and not far."""
+        """Where the phrase may begin: before the word that it needs first, and not far."""
         if not phrase.needs:
             return 0, len(words)
-        held = [at for at, word in enumerate(words) if not word.forms.isdisjoint(phrase.needs)]
+        held = [at for at, word in enumerate(words) if not word.forms.isdisjoint(phrase.needs[0])]
         return (max(0, held[0] - BEFORE), held[-1] + 1) if held else (0, 0)
 
     def _from(

@@ -143,7 +143,7 @@ class Reader:
         self.feelings = rows((said.feelings,))
         self.of_mine = rows((said.of_mine,))
         for one in (*self.relations, *self.events, *self.feelings):
-            vocabulary |= one.phrase.needs
+            vocabulary = vocabulary.union(*one.phrase.needs[:1])
         self.vocabulary = vocabulary | tables.me | said.pronouns.keys()
         parts = Parts(tables, vocabulary - tables.happenings.words)
         self.times = TimeReader(tables)
