@@ -127,8 +127,7 @@ class KnowledgeStoreContract:
         reads = store.reads(ReadScope(DANA))
         assert await reads.entities(["id-avi", "id-nobody"]) == [avi]
         assert await reads.statements(StatementsWanted()) == [said]
-        assert await reads.given("memory-1") == gift
-        assert await reads.given("memory-2") is None
+        assert await reads.given(["memory-1", "memory-2"]) == [gift]
 
     async def test_putting_again_replaces(self, store: KnowledgeStore) -> None:
         await put(store, DANA, an_entity("avi"))
@@ -143,7 +142,7 @@ class KnowledgeStoreContract:
         assert await reads.named(None, ["avi"]) == []
         assert await reads.of_type(None, 10) == []
         assert await reads.statements(StatementsWanted()) == []
-        assert await reads.given("memory-1") is None
+        assert await reads.given(["memory-1"]) == []
         await put(store, NOA, replace(an_entity("avi"), name="theirs"))
         (mine,) = await store.reads(ReadScope(DANA)).entities(["id-avi"])
         assert mine.name == "avi"
@@ -227,7 +226,7 @@ class KnowledgeStoreContract:
         reads = store.reads(ReadScope(DANA))
         assert await reads.of_type(None, 10) == []
         assert await reads.statements(StatementsWanted()) == []
-        assert await reads.given("memory-1") is None
+        assert await reads.given(["memory-1"]) == []
 
     async def test_changes_at_once_lose_nothing(self, store: KnowledgeStore) -> None:
         await put(store, DANA, an_entity("avi", mentions=0))

@@ -51,9 +51,11 @@ class MongoKnowledgeRows:
         self._merges = database.collection(MERGES)
         self._owner, self._session = owner, session
 
-    async def given(self, source_id: str) -> Given | None:
-        where = {**self._owner, "source_id": source_id}
-        return await first(self._given, where, _given, session=self._session)
+    async def given(self, source_ids: Sequence[str]) -> list[Given]:
+        if not source_ids:
+            return []
+        where = {**self._owner, "source_id": {"$in": list(source_ids)}}
+        return await listed(self._given, where, _given, session=self._session)
 
     async def gave(self, source_ids: Sequence[str]) -> set[str]:
         if not source_ids:

@@ -1,7 +1,7 @@
 """Derives episodes and thoughts from what a text gave to the typed graph: one difference."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,9 +28,10 @@ from rayapp.understanding.rules.signals import SignalWords
 from rayapp.understanding.rules.sources import stands
 from rayapp.understanding.statements.records import Graph, Level
 
-# Scenes about the time of a text that it is compared with, and what that may take, seconds.
+# Scenes about the time of a text that it is compared with, and what that may take within a change,
+# seconds.
 MOST_SCENES = 20
-EMBED_S = 5.0
+EMBED_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,10 @@ class DerivingService:
         # Read at once what is asked for one by one below, where the rows are held.
         await rows.of_sources([one.source_id for one in sources])
         await rows.by_ids([each.derived_id for some in signs for each in some])
+        quotes = _Quotes(self.embedder)
         for source, graph, spoken in zip(sources, graphs, signs, strict=True):
             part = scene_of(source, graph, self.rules.signals)
-            scene_id = None if part is None else await self._scene(rows, source, part)
+            scene_id = None if part is None else await self._scene(rows, source, part, quotes)
             await self._settle(rows, source, spoken, scene_id, part)
 
     async def take_back(self, rows: DerivedRows, user_id: str, source_ids: Sequence[str]) -> None:
@@ -85,7 +87,9 @@ class DerivingService:
 
     # --- scenes
 
-    async def _scene(self, rows: DerivedRows, source: SourceText, part: Evidence) -> str:
+    async def _scene(
+        self, rows: DerivedRows, source: SourceText, part: Evidence, quotes: "_Quotes"
+    ) -> str:
         """The id of the scene that a part belongs to, or begins."""
         wanted = DerivedWanted(
             kind=DerivedKind.EPISODE,
@@ -98,7 +102,7 @@ class DerivingService:
         found = await rows.wanted(wanted, MOST_SCENES)
         alone = (without_source(one, part.source_id) for one in found if one.made_by is None)
         others = [one for one in alone if one.sources]
-        scene = joined(part, others, await self._cosines(part, others)) if others else None
+        scene = joined(part, others, await quotes.cosines(part, others)) if others else None
         if scene is not None:
             return scene.derived_id
         about = (source.subject_id or "", source.perspective_owner_id or "")
@@ -107,20 +111,6 @@ class DerivingService:
             # It began a scene that goes on without it.
             made = derived_id(made, content_hash(part.quote))
         return made
-
-    async def _cosines(self, part: Evidence, scenes: Sequence[Derived]) -> list[float] | None:
-        texts = [part.quote, *(one.quote for scene in scenes for one in scene.sources)]
-        try:
-            vectors = await self.embedder.embed(texts, "passage", timeout_s=EMBED_S)
-        except EmbedderDown:
-            return None
-        own, rest = middle(vectors[:1]), vectors[1:]
-        found, at = [], 0
-        for scene in scenes:
-            size = len(scene.sources)
-            found.append(float(np.dot(own, middle(rest[at : at + size]))))
-            at += size
-        return found
 
     # --- one difference
 
@@ -209,6 +199,35 @@ class DerivingService:
         else:
             return row
         return replace(row, title=title, text=text)
+
+
+@dataclass(eq=False)
+class _Quotes:
+    """What the parts of scenes mean. Within a change each is asked for once; an embedder that is
+    away is not waited for again."""
+
+    embedder: Embedder
+    _vectors: dict[str, np.ndarray] = field(default_factory=dict)
+    _away: bool = False
+
+    async def cosines(self, part: Evidence, scenes: Sequence[Derived]) -> list[float] | None:
+        """Of a part to the middle of each scene; None: nobody knows now."""
+        parts = [[one.quote for one in scene.sources] for scene in scenes]
+        if not await self._ask([part.quote, *(quote for some in parts for quote in some)]):
+            return None
+        own = middle([self._vectors[part.quote]])
+        rest = (middle([self._vectors[quote] for quote in some]) for some in parts)
+        return [float(np.dot(own, one)) for one in rest]
+
+    async def _ask(self, quotes: Sequence[str]) -> bool:
+        new = [one for one in dict.fromkeys(quotes) if one not in self._vectors]
+        if new and not self._away:
+            try:
+                found = await self.embedder.embed(new, "passage", timeout_s=EMBED_S)
+                self._vectors.update(zip(new, found, strict=True))
+            except EmbedderDown:
+                self._away = True
+        return not (new and self._away)
 
 
 # States in which a row is news.

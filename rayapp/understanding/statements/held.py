@@ -52,17 +52,14 @@ class HeldKnowledge:
 
     # --- what sources gave
 
-    async def given(self, source_id: str) -> Given | None:
-        if self._given.unknown([source_id]):
-            found = await self._rows.given(source_id)
-            self._given.learn([] if found is None else [found], [source_id])
-        return next(iter(self._given.by_ids([source_id])), None)
+    async def given(self, source_ids: Sequence[str]) -> list[Given]:
+        unknown = self._given.unknown(source_ids)
+        if unknown:
+            self._given.learn(await self._rows.given(unknown), unknown)
+        return self._given.by_ids(source_ids)
 
     async def gave(self, source_ids: Sequence[str]) -> set[str]:
-        unknown = self._given.unknown(source_ids)
-        there = await self._rows.gave(unknown) if unknown else set()
-        self._given.learn([], [one for one in unknown if one not in there])
-        return there | {one.source_id for one in self._given.by_ids(source_ids)}
+        return {one.source_id for one in await self.given(source_ids)}
 
     async def put_given(self, given: Sequence[Given]) -> None:
         self._given.put(given)

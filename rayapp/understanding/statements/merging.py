@@ -276,7 +276,7 @@ class MergeService:
             synonyms=(), attributes={}, verified_by=None, merged_into=None, joined=False,
         )  # fmt: skip
         for source_id in new.memory_ids:
-            given = await rows.given(source_id)
+            given = next(iter(await rows.given([source_id])), None)
             mention = _mention(given, new.node_id)
             if given is None or mention is None:
                 raise InvalidInput(

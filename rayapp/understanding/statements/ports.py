@@ -48,7 +48,8 @@ class StatementsWanted:
 class KnowledgeReads(Protocol):
     """The rows of one user."""
 
-    async def given(self, source_id: str) -> Given | None: ...
+    async def given(self, source_ids: Sequence[str]) -> list[Given]:
+        """What these sources gave, of those that gave something."""
 
     async def gave(self, source_ids: Sequence[str]) -> set[str]:
         """Those of these sources that have a row."""

@@ -133,12 +133,8 @@ class StatementsService:
         self, rows: KnowledgeRows, source_ids: Sequence[str], ontology: Ontology
     ) -> None:
         """What only these sources gave goes."""
-        there = await rows.gave(source_ids)
-        for source_id in source_ids:
-            if source_id not in there:
-                continue
-            before = await rows.given(source_id)
-            gone = await rows.statements(StatementsWanted(source_ids=(source_id,)))
+        for before in await rows.given(source_ids):
+            gone = await rows.statements(StatementsWanted(source_ids=(before.source_id,)))
             await settle_statements(rows, gone, (), ontology)
             await settle_entities(rows, before, None, {})
 
@@ -146,7 +142,7 @@ class StatementsService:
         """Read at once what the texts will ask for one by one, where the rows are held. A guess
         that is wrong costs a read, and changes nothing."""
         ids = [one.source.source_id for one in texts]
-        await rows.gave(ids)
+        await rows.given(ids)
         await rows.statements(StatementsWanted(source_ids=tuple(ids)))
         first, owned = set[str](), list[Read]()
         for source, reading in texts:
@@ -171,7 +167,7 @@ class StatementsService:
     async def _say(self, rows: KnowledgeRows, text: Read, ontology: Ontology) -> Said:
         """The nodes of a text, and its statements, which are not put yet."""
         source, reading = text
-        before = await rows.given(source.source_id)
+        before = next(iter(await rows.given([source.source_id])), None)
         old: list[Statement] = []
         if before is not None:
             old = await rows.statements(StatementsWanted(source_ids=(source.source_id,)))

@@ -35,8 +35,9 @@ class InMemoryKnowledgeRows:
     def __init__(self, tables: KnowledgeTables, user_id: str) -> None:
         self._tables, self._user_id = tables, user_id
 
-    async def given(self, source_id: str) -> Given | None:
-        return self._tables.given.get((self._user_id, source_id))
+    async def given(self, source_ids: Sequence[str]) -> list[Given]:
+        keys = ((self._user_id, one) for one in dict.fromkeys(source_ids))
+        return [one for key in keys if (one := self._tables.given.get(key)) is not None]
 
     async def gave(self, source_ids: Sequence[str]) -> set[str]:
         return {one for one in source_ids if (self._user_id, one) in self._tables.given}
