@@ -115,7 +115,7 @@ class UnderstandWork:
         """What became of memories of one user. A bad one stops no other."""
         try:
             return await self._together(items)
-        except Exception as error:
+        except Exception as error:  # whatever it is, fewer texts may do without it
             parts = halves(items, error)
             if parts is not None:
                 return [what for some in parts for what in await self._all(some)]

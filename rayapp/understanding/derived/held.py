@@ -6,7 +6,6 @@ from datetime import datetime
 
 from rayapp.understanding.derived.ports import MOST_ROWS, DerivedRows, DerivedWanted
 from rayapp.understanding.derived.records import Derived
-from rayapp.understanding.derived.rules.wanted import is_wanted
 from rayapp.understanding.held import Held, lacking
 
 
@@ -53,7 +52,7 @@ class HeldDerived:
             # A question that is asked seldom, or more rows than are read at once.
             await self.write()
             return await self._rows.wanted(wanted, limit)
-        found = [one for one in self._held.all() if is_wanted(one, wanted)]
+        found = [one for one in self._held.all() if wanted.has(one)]
         found.sort(key=lambda one: one.derived_id)
         found.sort(key=lambda one: one.last_at, reverse=True)
         return found[: max(0, limit)]

@@ -37,6 +37,26 @@ class DerivedWanted:
     since: datetime | None = None
     until: datetime | None = None
 
+    def has(self, one: Derived) -> bool:
+        """Whether it meets all of them."""
+        if self.kind not in (None, one.kind):
+            return False
+        if self.states is not None and one.state not in self.states:
+            return False
+        if self.types is not None and (one.pattern is None or one.pattern.type not in self.types):
+            return False
+        for allowed, value in (
+            (self.subject_ids, one.subject_id),
+            (self.perspective_ids, one.perspective_owner_id),
+        ):
+            if allowed is not None and value not in allowed:
+                return False
+        if self.node_ids is not None and not set(one.node_ids).intersection(self.node_ids):
+            return False
+        if self.since is not None and one.last_at < self.since:
+            return False
+        return self.until is None or one.first_at <= self.until
+
 
 class DerivedReads(Protocol):
     """The rows of one user."""

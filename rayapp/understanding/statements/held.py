@@ -18,7 +18,6 @@ from rayapp.understanding.statements.records import (
     Span,
     Statement,
 )
-from rayapp.understanding.statements.rules.wanted import is_wanted
 
 _PART, _NAMED = "part", "named"
 _SOURCE, _SLOT, _ENDS, _SAID = "source", "slot", "ends", "said"
@@ -142,7 +141,7 @@ class HeldKnowledge:
             # A question that is asked seldom, or more rows than are read at once.
             await self.write()
             return await self._rows.statements(wanted, limit)
-        found = [one for one in self._statements.at(marks) if is_wanted(one, wanted)]
+        found = [one for one in self._statements.at(marks) if wanted.has(one)]
         found.sort(key=lambda one: one.statement_id)
         found.sort(key=lambda one: one.confirmed_at, reverse=True)
         return found[: max(0, limit)]

@@ -19,6 +19,7 @@ from rayapp.understanding.statements.records import (
     Statement,
 )
 from rayapp.understanding.statements.rules.additions import RegistryVersion, Ruling, Witness
+from rayapp.understanding.statements.rules.facts import meant_by
 
 T = TypeVar("T")
 # More statements of one slot, or around one entity, than are read at once.
@@ -43,6 +44,32 @@ class StatementsWanted:
     premise_ids: tuple[str, ...] | None = None
     relations: tuple[str, ...] | None = None
     spans: tuple[Span, ...] | None = None
+
+    def has(self, one: Statement) -> bool:
+        """Whether it meets all of them."""
+        pairs = (
+            (self.source_ids, one.source_id),
+            (self.slots, one.slot),
+            (self.fact_ids, one.fact_id),
+            (self.subject_ids, one.subject_id),
+            (self.object_ids, one.object_id),
+            (self.relations, one.relation),
+            (self.spans, one.span),
+        )
+        if any(values is not None and value not in values for values, value in pairs):
+            return False
+        premises = {each.fact_id for each in one.premises}
+        if self.premise_ids is not None and premises.isdisjoint(self.premise_ids):
+            return False
+        if self.touching is None and self.naming is None:
+            return True
+        ends = {one.subject_id, one.object_id}
+        if self.touching is not None and ends.isdisjoint(self.touching):
+            return False
+        meant = meant_by(one)
+        ends |= {one.holder_id, one.target_id, meant.subject_id, meant.object_id}
+        ends |= {meant.holder_id, meant.target_id}
+        return self.naming is None or not ends.isdisjoint(self.naming)
 
 
 class KnowledgeReads(Protocol):

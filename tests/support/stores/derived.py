@@ -12,7 +12,6 @@ from rayapp.memory.rules.filtering import checked_user
 from rayapp.understanding.derived.ports import MOST_ROWS, DerivedWanted
 from rayapp.understanding.derived.records import Derived, DerivedKind, State
 from rayapp.understanding.derived.rules.news import news_of
-from rayapp.understanding.derived.rules.wanted import is_wanted
 from rayapp.understanding.ports import SourcePage
 from tests.support.stores.knowledge import InMemoryKnowledgeRows, InMemoryKnowledgeStore
 
@@ -37,7 +36,7 @@ class InMemoryDerivedRows:
         return sorted(found, key=lambda one: one.derived_id)
 
     async def wanted(self, wanted: DerivedWanted, limit: int = MOST_ROWS) -> list[Derived]:
-        found = [one for one in self._mine() if is_wanted(one, wanted)]
+        found = [one for one in self._mine() if wanted.has(one)]
         found.sort(key=lambda one: one.derived_id)
         found.sort(key=lambda one: one.last_at, reverse=True)
         return found[: max(0, limit)]

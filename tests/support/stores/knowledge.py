@@ -10,7 +10,6 @@ from rayapp.memory.rules.filtering import checked_user
 from rayapp.understanding.ports import SourcePage
 from rayapp.understanding.statements.ports import MOST_STATEMENTS, StatementsWanted
 from rayapp.understanding.statements.records import Entity, Given, Merge, MergeState, Statement
-from rayapp.understanding.statements.rules.wanted import is_wanted
 
 T = TypeVar("T")
 RowT = TypeVar("RowT")
@@ -87,7 +86,7 @@ class InMemoryKnowledgeRows:
     async def statements(
         self, wanted: StatementsWanted, limit: int = MOST_STATEMENTS
     ) -> list[Statement]:
-        found = [one for one in self._mine(self._tables.statements) if is_wanted(one, wanted)]
+        found = [one for one in self._mine(self._tables.statements) if wanted.has(one)]
         found.sort(key=lambda one: one.statement_id)
         found.sort(key=lambda one: one.confirmed_at, reverse=True)
         return found[: max(0, limit)]
