@@ -50,7 +50,7 @@ from rayapp.storage.files import load_expansions, load_latest, load_recipes
 from rayapp.storage.mongo.changes import MongoChangeLog
 from rayapp.storage.mongo.conversations import MongoConversationStore
 from rayapp.storage.mongo.database import MongoDatabase
-from rayapp.storage.mongo.derived import MongoDerivedStore
+from rayapp.storage.mongo.derived import MongoDerivedStore, MongoUnderstoodStore
 from rayapp.storage.mongo.documents import MongoBookStore
 from rayapp.storage.mongo.event_stream import MongoEventStore, MongoEventStream
 from rayapp.storage.mongo.graphs import MongoGraphStore
@@ -82,7 +82,7 @@ from rayapp.storage.process_cache import InMemoryCache
 from rayapp.storage.redis import RedisCache
 from rayapp.text import passages
 from rayapp.text.analyser import Analyser
-from rayapp.understanding.derived.ports import DerivedStore
+from rayapp.understanding.derived.ports import DerivedStore, UnderstoodStore
 from rayapp.understanding.ports import UnderstandingStore
 from rayapp.understanding.statements.ports import KnowledgeStore, RegistryStore
 
@@ -111,6 +111,7 @@ class Stores:
         self.knowledge: KnowledgeStore = MongoKnowledgeStore(database)
         self.registry: RegistryStore = MongoRegistryStore(database)
         self.derived: DerivedStore = MongoDerivedStore(database)
+        self.understood: UnderstoodStore = MongoUnderstoodStore(database)
         self.jobs: JobStore = MongoJobStore(database)
         self.scan: ItemScan = MongoItemScan(database)
         self.quarantine: QuarantineStore = MongoQuarantine(database)

@@ -42,7 +42,7 @@ from rayapp.container.understanding import (
     registries_of,
     resolver_of,
     review_service,
-    understanders,
+    understander,
 )
 from rayapp.core.runtime import Runtime
 from rayapp.documents.digest import BookDigests
@@ -311,9 +311,9 @@ class ProductContainer:
         return merge_service(self.stores, self.runtime)
 
     @cached_property
-    def understanders(self) -> tuple[Understander, ...]:
+    def understander(self) -> Understander:
         resolver = resolver_of(self.stores, self.runtime)
-        return understanders(
+        return understander(
             self.stores,
             self.registries,
             self.texts,
@@ -482,7 +482,7 @@ class ProductContainer:
             self.stores.understandings,
             self.stores.items,
             self.deciding,
-            self.understanders,
+            self.understander,
             runtime=self.runtime,
         )
 

@@ -21,6 +21,7 @@ from rayapp.understanding.derived.rules.choosing import QuestionReader
 from rayapp.understanding.derived.rules.patterns import PatternReader
 from rayapp.understanding.derived.rules.wording import Wording
 from rayapp.understanding.derived.service import DerivedRules, DerivingService
+from rayapp.understanding.derived.understanding import TextUnderstander
 from rayapp.understanding.orphans import Orphans
 from rayapp.understanding.ports import Understander
 from rayapp.understanding.statements.growth import GrowthService
@@ -160,7 +161,7 @@ def orphans_of(stores: Stores, runtime: Runtime) -> Orphans:
     )
 
 
-def understanders(
+def understander(
     stores: Stores,
     registries: Registries,
     texts: Texts,
@@ -169,28 +170,16 @@ def understanders(
     *,
     resolver: Resolver | None,
     growth: GrowthService | None,
-) -> tuple[Understander, ...]:
-    """What derives from a text that passed the gate, each from what those before it gave. Without
-    `resolver` nobody looks, at each new name, for who it may be; without `growth`, at each label
-    that the registry lacks, whether enough texts needed it."""
+) -> Understander:
+    """What derives from texts that passed the gate. Without `resolver` nobody looks, at new names,
+    for who they may be; without `growth`, at labels that the registry lacks, whether enough texts
+    needed them."""
+    clock = runtime.clock
     statements = StatementsService(
-        stores.knowledge,
-        load_reader(),
-        registries,
-        texts.expansions,
-        resolver,
-        growth,
-        clock=runtime.clock,
+        load_reader(), registries, texts.expansions, resolver, growth, clock=clock
     )
-    deriving = DerivingService(
-        stores.derived,
-        stores.knowledge,
-        stores.items,
-        embedder,
-        load_derived_rules(),
-        runtime.clock,
-    )
-    return statements, deriving
+    deriving = DerivingService(stores.items, embedder, load_derived_rules(), clock)
+    return TextUnderstander(stores.understood, statements, deriving)
 
 
 def understand_work(
@@ -216,7 +205,8 @@ def understand_work(
     return UnderstandWork(
         stores.understandings,
         deciding,
-        understanders(stores, registries, texts, embedder, runtime, resolver=None, growth=None),
+        stores.items,
+        understander(stores, registries, texts, embedder, runtime, resolver=None, growth=None),
         tidying(stores, growth, runtime),
         user_id=user_id,
         again=again,

@@ -4,6 +4,7 @@ A claim ends by itself, so a process that dies leaves nothing behind. Each claim
 higher fence than the one before: who comes back late has lost it and changes nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
@@ -68,6 +69,9 @@ class ClaimQueue(Protocol[Row]):
         Whoever works on the earlier one has lost it. The lowest `priority` is taken first.
         """
 
+    async def offer_all(self, rows: Sequence[Row], *, priority: int = 0) -> None:
+        """Several at once, each as `offer` does."""
+
     async def claim(self, owner: str, limit: int, claim_s: float) -> list[Claim[Row]]:
         """Take what is due for `claim_s` seconds; takes over what others let end."""
 
@@ -79,6 +83,13 @@ class ClaimQueue(Protocol[Row]):
 
     async def finish(self, claim: Claim[Row], row: Row | None) -> bool:
         """Keep what came of it; None: nothing, the row goes."""
+
+    async def keep_all(self, kept: Sequence[tuple[Claim[Row], Row]]) -> list[bool]:
+        """Several at once, each as `keep` does."""
+
+    async def finish_all(self, done: Sequence[tuple[Claim[Row], Row]]) -> list[bool]:
+        """Several at once, each as `finish` does; what the same claim has finished before counts as
+        held."""
 
     async def retry(self, claim: Claim[Row], *, delay_s: float, error: str, counts: bool) -> bool:
         """Try again later. `counts` False: something was away, and the try is none."""

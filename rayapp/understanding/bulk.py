@@ -11,12 +11,21 @@ from rayapp.bulk.model import Finish, Partition, PartitionRow, Plan, Step, share
 from rayapp.core.errors import RayappError
 from rayapp.core.runtime import Runtime
 from rayapp.memory.item import MemoryItem
+from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope
+from rayapp.understanding.batches import batches, halves
 from rayapp.understanding.deciding import Deciding
 from rayapp.understanding.ports import Understander, UnderstandingStore
-from rayapp.understanding.records import Gate, Importance, Understanding
+from rayapp.understanding.records import TAKE_BACK_FIRST, Gate, Understanding
 from rayapp.understanding.rules.importance import is_derived
-from rayapp.understanding.rules.sources import fate_of, row_of, source_hash, source_text, stands
+from rayapp.understanding.rules.sources import (
+    fate_of,
+    gone_row,
+    row_of,
+    source_hash,
+    source_text,
+    stands,
+)
 
 # Users of a partition, memories read at once, and how long a step takes at most, seconds.
 USERS_PER_PARTITION, PAGE, STEP_S = 20, 200, 1.5
@@ -38,7 +47,8 @@ class UnderstandWork:
 
     store: UnderstandingStore
     deciding: Deciding
-    understanders: Sequence[Understander]
+    items: MemoryStore
+    understander: Understander
     after: LooksAgain
     _: KW_ONLY
     user_id: str | None
@@ -73,10 +83,11 @@ class UnderstandWork:
         while place < len(users) and self.runtime.clock.monotonic() - began < STEP_S:
             scope = ReadScope(users[place], include_shared=False)
             page = await self.store.memories_after(scope, after, PAGE)
-            for item in page:
-                what = await self._one(item)
-                counts[what] += 1
-                done, failed, after = done + 1, failed + (what == "failed"), item.memory_id
+            for some in batches(page, lambda one: len(one.text)):
+                whats = await self._all(some)
+                counts.update(whats)
+                done, failed = done + len(some), failed + whats.count("failed")
+                after = some[-1].memory_id
                 if self.runtime.clock.monotonic() - began >= STEP_S:
                     break
             if not page:
@@ -100,49 +111,90 @@ class UnderstandWork:
     async def close(self) -> None:
         """Holds nothing."""
 
-    async def _one(self, item: MemoryItem) -> str:
-        """What became of it. A bad one stops no other."""
+    async def _all(self, items: Sequence[MemoryItem]) -> list[str]:
+        """What became of memories of one user. A bad one stops no other."""
+        try:
+            return await self._together(items)
+        except Exception as error:  # whatever it is, fewer texts may do without it
+            parts = halves(items, error)
+            if parts is not None:
+                return [what for some in parts for what in await self._all(some)]
+            if not isinstance(error, RayappError) or error.retryable:
+                raise
+            return ["failed"]
+
+    async def _together(self, items: Sequence[MemoryItem]) -> list[str]:
+        scope = ReadScope(items[0].user_id, include_shared=False)
+        ids = [one.memory_id for one in items]
+        known = {name: one.row for name, one in (await self.store.find_all(scope, ids)).items()}
+        became = {one.memory_id: self._skipped(one, known.get(one.memory_id)) for one in items}
+        todo = [one for one in items if not became[one.memory_id]]
+        if todo:
+            rows = await self._understood(todo, known)
+            became |= {one.memory_id: one.fate.value for one in rows}
+            # A newer text of these is due: it replaces what this one gave.
+            became |= dict.fromkeys(await self.store.settle(rows), "skipped")
+            await self._take_back_gone(scope, todo)
+        return [became[one] for one in ids]
+
+    async def _take_back_gone(self, scope: ReadScope, items: Sequence[MemoryItem]) -> None:
+        """What was deleted while it was understood had no row by which the deletion could say so:
+        the queue is told now."""
+        found = await self.items.by_points(scope, [one.point_id for one in items])
+        there = {one.memory_id for one in found}
+        gone = [
+            gone_row(one.user_id, one.memory_id, one.created_at)
+            for one in items
+            if one.memory_id not in there
+        ]
+        await self.store.offer_all(gone, priority=TAKE_BACK_FIRST)
+
+    def _skipped(self, item: MemoryItem, known: Understanding | None) -> str:
+        """Why nothing is to be done; empty: it is to be understood."""
         enabled = self.deciding.policy(item.org_id).enabled
         if not enabled or not stands(item, self.runtime.clock.now()):
             return "skipped"
-        found = await self.store.find(ReadScope(item.user_id, include_shared=False), item.memory_id)
-        known = None if found is None else found.row
         if known is not None and known.version > item.version:
             return "skipped"  # the service is further than this look
-        if not self.again and _is_understood(item, known):
-            return "known"
-        try:
-            row = await self._understood(item, known)
-        except RayappError as error:
-            if error.retryable:
-                raise
-            return "failed"
-        # A newer text of it is due: it replaces what this one gave.
-        return row.fate.value if await self.store.settle(row) else "skipped"
+        return "known" if not self.again and _is_understood(item, known) else ""
 
-    async def _understood(self, item: MemoryItem, known: Understanding | None) -> Understanding:
-        row = row_of(item, self.runtime.new_id())
-        sides: tuple[Importance, ...] = ()
-        if known is not None:
-            row = replace(row, heard=known.heard, forced=known.forced)
-            sides = known.sides if _is_understood(item, known) else ()
+    async def _understood(
+        self, items: Sequence[MemoryItem], known: Mapping[str, Understanding]
+    ) -> list[Understanding]:
         began = time.perf_counter()
-        sides = sides or await self.deciding.decide(item, row)
-        gate = Gate(self.deciding.policy(item.org_id).gate)
-        derived = row.forced or is_derived(sides, gate)
-        source = source_text(item, sides, whole=row.forced or gate is Gate.OFF)
-        for one in self.understanders:
-            if derived:
-                await one.understand(source)
-            elif known is not None:
-                await one.take_back(item.user_id, item.memory_id)
-        return replace(
-            row,
-            sides=sides,
-            fate=fate_of(item, derived=derived),
-            decided_at=self.runtime.clock.now(),
-            stages={"derive": round((time.perf_counter() - began) * 1000, 3)},
-        )
+        rows = [self._row(one, known.get(one.memory_id)) for one in items]
+        asked = [pair for pair in zip(items, rows, strict=True) if not pair[1].sides]
+        decided = await self.deciding.decide_all(asked)
+        sides = {item.memory_id: one for (item, _), one in zip(asked, decided, strict=True)}
+        rows = [replace(one, sides=one.sides or sides[one.memory_id]) for one in rows]
+        sources, passed_over = [], []
+        for item, row in zip(items, rows, strict=True):
+            gate = Gate(self.deciding.policy(item.org_id).gate)
+            if row.forced or is_derived(row.sides, gate):
+                whole = row.forced or gate is Gate.OFF
+                sources.append(source_text(item, row.sides, whole=whole))
+            elif item.memory_id in known:
+                passed_over.append(item.memory_id)
+        await self.understander.understand(sources)
+        await self.understander.take_back(items[0].user_id, passed_over)
+        derived = {one.source_id for one in sources}
+        took = round((time.perf_counter() - began) * 1000 / len(items), 3)
+        return [
+            replace(
+                row,
+                fate=fate_of(item, derived=item.memory_id in derived),
+                decided_at=self.runtime.clock.now(),
+                stages={"derive": took},
+            )
+            for item, row in zip(items, rows, strict=True)
+        ]
+
+    def _row(self, item: MemoryItem, known: Understanding | None) -> Understanding:
+        row = row_of(item, self.runtime.new_id())
+        if known is None:
+            return row
+        sides = known.sides if _is_understood(item, known) else ()
+        return replace(row, heard=known.heard, forced=known.forced, sides=sides)
 
 
 def _is_understood(item: MemoryItem, known: Understanding | None) -> bool:

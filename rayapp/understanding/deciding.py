@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 
 import numpy as np
@@ -20,7 +20,14 @@ from rayapp.memory.tiers import Tier
 from rayapp.text.concepts import extract_concepts
 from rayapp.text.language import detect_language
 from rayapp.understanding.ports import UnderstandingStore
-from rayapp.understanding.records import Importance, Speaker, Understanding
+from rayapp.understanding.records import (
+    MOST_MENTIONS,
+    Importance,
+    Mention,
+    Speaker,
+    Spoken,
+    Understanding,
+)
 from rayapp.understanding.rules.importance import (
     RECURRING_WITHIN,
     Circumstances,
@@ -35,6 +42,8 @@ from rayapp.understanding.rules.sources import Side, sides_of
 MOST_READ = 12
 # What the encoder may take for them, seconds.
 READ_S = 5.0
+# Sources that texts of one batch are compared with at once; with more, each asks for its own.
+MOST_PAST = 2_000
 # Kinds of concepts that name somebody or something.
 NAMES = frozenset({"entity", "acronym"})
 
@@ -91,21 +100,45 @@ class Deciding:
 
     async def decide(self, item: MemoryItem, row: Understanding) -> tuple[Importance, ...]:
         """Of each side of it."""
-        policy, scope = self.policy(item.org_id), ReadScope(item.user_id, include_shared=False)
-        said = row.mentions[-1]
-        earlier = await self.store.mentions(scope, row.topics, said.at - RECURRING_WITHIN)
-        again = recurs(said, earlier)
-        tested = not set(policy.test_topics).isdisjoint(item.topics)
+        (found,) = await self.decide_all([(item, row)])
+        return found
+
+    async def decide_all(
+        self, texts: Sequence[tuple[MemoryItem, Understanding]]
+    ) -> list[tuple[Importance, ...]]:
+        """Of texts of one user, each side of each, as if one came after the other."""
+        if not texts:
+            return []
+        first = texts[0][0]
+        policy, scope = self.policy(first.org_id), ReadScope(first.user_id, include_shared=False)
+        past = await self._past(scope, [row for _, row in texts])
+        sides = [sides_of(item) for item, _ in texts]
+        known = await self._known(scope, [item for item, _ in texts], sides)
         found = []
-        for side in sides_of(item):
-            around = Circumstances(
-                recurs=again,
-                names=await self._names(scope, item, side),
-                fact=item.tier is Tier.MEMORY_BANK or self._states_fact(item, side),
-                tested=tested,
-            )
-            found.append(await self._scored(side, policy, around))
-        return tuple(found)
+        for (item, row), of_text, names in zip(texts, sides, known, strict=True):
+            said = row.mentions[-1]
+            again = recurs(said, await past.before(row))
+            tested = not set(policy.test_topics).isdisjoint(item.topics)
+            scored = []
+            for side, named in zip(of_text, names, strict=True):
+                around = Circumstances(
+                    recurs=again,
+                    names=named,
+                    fact=item.tier is Tier.MEMORY_BANK or self._states_fact(item, side),
+                    tested=tested,
+                )
+                scored.append(await self._scored(side, policy, around))
+            found.append(tuple(scored))
+            past.add(row)
+        return found
+
+    async def _past(self, scope: ReadScope, rows: Sequence[Understanding]) -> "_Past":
+        topics = dict.fromkeys(topic for row in rows for topic in row.topics)
+        since = min(row.mentions[-1].at for row in rows) - RECURRING_WITHIN
+        most = min(MOST_MENTIONS * len(rows), MOST_PAST)
+        found = await self.store.spoken(scope, list(topics), since, most)
+        whole = {one.memory_id: one for one in found} if len(found) < most else None
+        return _Past(self.store, scope, whole)
 
     def _states_fact(self, item: MemoryItem, side: Side) -> bool:
         if self.states_fact is None or side.speaker is not Speaker.USER:
@@ -143,12 +176,59 @@ class Deciding:
             self.runtime.metrics.count("degraded", reason="importance_heads")
             return None
 
-    async def _names(self, scope: ReadScope, item: MemoryItem, side: Side) -> int:
-        """Names in it that are known of the user already, from other memories."""
-        concepts = extract_concepts(side.text, entities=item.entities)
-        keys = [one.key for one in concepts if one.type in NAMES]
-        if len(keys) < 2:
-            return 0
-        nodes = await self.graphs.nodes(scope, keys)
-        others = [one for one in nodes if set(one.memory_ids) - {item.memory_id}]
-        return len(others)
+    async def _known(
+        self, scope: ReadScope, items: Sequence[MemoryItem], sides: Sequence[Sequence[Side]]
+    ) -> list[list[int]]:
+        """Of each side, names in it that are known of the user already, from other memories."""
+        keys = [
+            [_names_in(side.text, item) for side in of_text]
+            for item, of_text in zip(items, sides, strict=True)
+        ]
+        asked = {key for of_text in keys for some in of_text if len(some) > 1 for key in some}
+        nodes = await self.graphs.nodes(scope, sorted(asked)) if asked else []
+        sources = {one.node_id: set(one.memory_ids) for one in nodes}
+        return [
+            [
+                sum(bool(sources.get(key, set()) - {item.memory_id}) for key in some)
+                if len(some) > 1
+                else 0
+                for some in of_text
+            ]
+            for item, of_text in zip(items, keys, strict=True)
+        ]
+
+
+def _names_in(text: str, item: MemoryItem) -> list[str]:
+    concepts = extract_concepts(text, entities=item.entities)
+    return list(dict.fromkeys(one.key for one in concepts if one.type in NAMES))
+
+
+@dataclass(eq=False)
+class _Past:
+    """What the user has said before. `known`: by memory, what the store has of all topics that are
+    asked for; None: it is too much, and each text asks for its own."""
+
+    store: UnderstandingStore
+    scope: ReadScope
+    known: dict[str, Spoken] | None
+    _added: dict[str, Spoken] = field(default_factory=dict)
+
+    async def before(self, row: Understanding) -> list[Mention]:
+        """When one of its topics was spoken of; the latest times."""
+        topics, since = set(row.topics), row.mentions[-1].at - RECURRING_WITHIN
+        known = self.known
+        if known is None:
+            found = await self.store.spoken(self.scope, row.topics, since, MOST_MENTIONS)
+            known = {one.memory_id: one for one in found}
+        spoken = [
+            one
+            for one in {**known, **self._added}.values()
+            if one.mentions[0].at >= since and not topics.isdisjoint(one.mentions[0].topics)
+        ]
+        spoken.sort(key=lambda one: one.mentions[0].at, reverse=True)
+        return [mention for one in spoken[:MOST_MENTIONS] for mention in one.mentions]
+
+    def add(self, row: Understanding) -> None:
+        """This one is decided on, and counts for those after it."""
+        one = Spoken(memory_id=row.memory_id, mentions=row.mentions)
+        self._added[row.memory_id] = one

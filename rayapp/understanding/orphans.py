@@ -14,8 +14,8 @@ from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope
 from rayapp.understanding.derived.ports import DerivedStore
 from rayapp.understanding.ports import SourcePage, UnderstandingStore
-from rayapp.understanding.records import TAKE_BACK_FIRST, Understanding
-from rayapp.understanding.rules.sources import stands
+from rayapp.understanding.records import TAKE_BACK_FIRST
+from rayapp.understanding.rules.sources import gone_row, stands
 from rayapp.understanding.statements.ports import KnowledgeStore
 
 # Rows looked at in one read.
@@ -65,12 +65,5 @@ class Orphans:
         return gone
 
     async def _take_back(self, user_id: str, source_id: str) -> None:
-        row = Understanding(
-            user_id=user_id,
-            memory_id=source_id,
-            source_hash="",
-            version=0,
-            said_at=self.clock.now(),
-            gone=True,
-        )
+        row = gone_row(user_id, source_id, self.clock.now())
         await self.sources.offer(row, priority=TAKE_BACK_FIRST)

@@ -11,7 +11,7 @@ from typing import Protocol
 from rayapp.core.claims import ClaimQueue, Queued
 from rayapp.memory.item import MemoryItem
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.understanding.records import Mention, Understanding
+from rayapp.understanding.records import Mention, Spoken, Understanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,12 @@ class SourcePage:
 
 
 class Understander(Protocol):
-    async def understand(self, source: SourceText) -> None:
-        """Derive from it; what the same source gave before is replaced by difference."""
+    async def understand(self, sources: Sequence[SourceText]) -> None:
+        """Derive from texts of one user, as if one came after the other, and all of it or nothing.
+        What the same source gave before is replaced by difference."""
 
-    async def take_back(self, user_id: str, source_id: str) -> None:
-        """What only this source gave goes."""
+    async def take_back(self, user_id: str, source_ids: Sequence[str]) -> None:
+        """What only these sources gave goes."""
 
 
 class UnderstandingStore(ClaimQueue[Understanding], Protocol):
@@ -56,8 +57,8 @@ class UnderstandingStore(ClaimQueue[Understanding], Protocol):
         """What was written, of all users, oldest first; nothing until the oldest waits so long, so
         that what comes within that time is taken together. Tombstones too."""
 
-    async def unmark(self, item: MemoryItem) -> bool:
-        """It is in the queue, or needs nothing. False: it was written again, and stays marked."""
+    async def unmark(self, items: Sequence[MemoryItem]) -> None:
+        """They are in the queue, or need nothing. One that was written again stays marked."""
 
     async def find(self, scope: ReadScope, memory_id: str) -> Queued[Understanding] | None:
         """The row of a source."""
@@ -65,17 +66,22 @@ class UnderstandingStore(ClaimQueue[Understanding], Protocol):
     async def same(self, scope: ReadScope, source_hash: str) -> Understanding | None:
         """A source that says the same, the newest first."""
 
-    async def mentions(
-        self, scope: ReadScope, topics: Sequence[str], since: datetime
-    ) -> list[Mention]:
-        """When the user spoke of one of these topics, the newest first, a bounded number."""
+    async def find_all(
+        self, scope: ReadScope, memory_ids: Sequence[str]
+    ) -> dict[str, Queued[Understanding]]:
+        """The rows of sources, by memory."""
+
+    async def spoken(
+        self, scope: ReadScope, topics: Sequence[str], since: datetime, limit: int
+    ) -> list[Spoken]:
+        """When the user spoke of one of these topics, those said last first."""
 
     async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
         """The same text came again; the last times are kept."""
 
-    async def settle(self, row: Understanding) -> bool:
-        """Keep a row that was worked on outside the queue. False: one of a newer version is there,
-        and it is due again."""
+    async def settle(self, rows: Sequence[Understanding]) -> set[str]:
+        """Keep rows of one user that were worked on outside the queue. Those memories of which one
+        of a newer version is there: they are due again."""
 
     async def users_after(self, user_id: str, limit: int) -> list[str]:
         """Whose memories there are, in order. For jobs alone."""

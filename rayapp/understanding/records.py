@@ -133,6 +133,14 @@ class Understanding:
         return said, *self.heard
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """When a source was said, the first time and again."""
+
+    memory_id: str
+    mentions: tuple[Mention, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Decided:
     """What was decided of a text. `row` None: nobody has looked at it yet.

@@ -12,9 +12,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from rayapp.core.claims import Backoff, Claim, WorkState, put_back
 from rayapp.core.errors import DeadlineExceeded, DependencyDown, Overloaded, RayappError
 from rayapp.core.runtime import Runtime
-from rayapp.memory.item import MemoryItem
+from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope
+from rayapp.understanding.batches import batches, by_user, halves
 from rayapp.understanding.deciding import Deciding
 from rayapp.understanding.ports import Understander, UnderstandingStore
 from rayapp.understanding.records import TAKE_BACK_FIRST, Fate, Gate, Importance, Understanding
@@ -44,7 +45,7 @@ class UnderstandingService:
     store: UnderstandingStore
     items: MemoryStore
     deciding: Deciding
-    understanders: Sequence[Understander]
+    understander: Understander
     _: KW_ONLY
     runtime: Runtime
 
@@ -58,11 +59,10 @@ class UnderstandingService:
         await self._gauge()
         settings = self.runtime.settings.understanding
         marked = await self.store.marked(settings.batch, settings.settle_s)
-        for item in marked:
-            await self._collect(item)
+        for of_user in by_user(marked, lambda one: one.user_id):
+            await self._collect(of_user)
         claimed = await self.store.claim(self.runtime.process, settings.batch, settings.claim_s)
-        for claim in claimed:
-            await self._one(claim)
+        await self._work_on(claimed)
         return len(marked) + len(claimed)
 
     async def take_back_waiting(self) -> None:
@@ -73,20 +73,24 @@ class UnderstandingService:
             claimed = await self.store.claim(self.runtime.process, settings.batch, settings.claim_s)
             if not claimed:
                 return
-            for claim in claimed:
-                await self._one(claim)
+            await self._work_on(claimed)
 
-    async def _collect(self, item: MemoryItem) -> None:
-        """A written memory gets a row where there is something to do. The mark goes last: a crash
-        in between finds the row again."""
-        scope = ReadScope(item.user_id, include_shared=False)
-        found = await self.store.find(scope, item.memory_id)
-        known = None if found is None or found.row.gone else found.row
-        if self._is_due(item, known):
-            await self.store.offer(row_of(item, self.runtime.new_id()))
-        elif known is not None and not self._keeps(item, known):
-            await self.store.offer(replace(known, gone=True), priority=TAKE_BACK_FIRST)
-        await self.store.unmark(item)
+    async def _collect(self, items: Sequence[MemoryItem]) -> None:
+        """Written memories of a user get a row where there is something to do. The mark goes last:
+        a crash in between finds the row again."""
+        scope = ReadScope(items[0].user_id, include_shared=False)
+        found = await self.store.find_all(scope, [one.memory_id for one in items])
+        due, gone = [], []
+        for item in items:
+            row = found.get(item.memory_id)
+            known = None if row is None or row.row.gone else row.row
+            if self._is_due(item, known):
+                due.append(row_of(item, self.runtime.new_id()))
+            elif known is not None and not self._keeps(item, known):
+                gone.append(replace(known, gone=True))
+        await self.store.offer_all(due)
+        await self.store.offer_all(gone, priority=TAKE_BACK_FIRST)
+        await self.store.unmark(items)
 
     def _is_due(self, item: MemoryItem, known: Understanding | None) -> bool:
         """Whether it is to be looked at, for the first time or anew."""
@@ -103,27 +107,59 @@ class UnderstandingService:
         alike = known.source_hash == source_hash(item)
         return alike and stands(item, self.runtime.clock.now())
 
-    async def _one(self, claim: Claim[Understanding]) -> None:
+    async def _work_on(self, claimed: Sequence[Claim[Understanding]]) -> None:
+        """Those of one user together."""
+        for of_user in by_user(claimed, lambda claim: claim.row.user_id):
+            for some in batches(of_user, lambda _: 0):
+                await self._try(some)
+
+    async def _try(self, claims: Sequence[Claim[Understanding]]) -> None:
         try:
-            await self._work(claim)
-        except OUTAGES as error:
+            await self._work(claims)
+        except RayappError as error:
+            await self._part(claims, error)
+        except Exception as error:  # a bug met by one memory must not stop those of others
+            log.exception("understanding failed and goes on")
+            await self._part(claims, error)
+
+    async def _part(self, claims: Sequence[Claim[Understanding]], error: Exception) -> None:
+        """What failed together is tried in parts, or put back."""
+        parts = halves(claims, error)
+        if parts is None:
+            for claim in claims:
+                await self._failed(claim, error)
+            return
+        for some in parts:
+            await self._try(some)
+
+    async def _failed(self, claim: Claim[Understanding], error: Exception) -> None:
+        if isinstance(error, OUTAGES):
             log.warning("a memory waits to be understood: %s", error.message)
             await self._again(claim, error.code, counts=False)
-        except RayappError as error:
+        elif isinstance(error, RayappError):
             log.warning("a memory could not be understood: %s", error.message)
             await self._again(claim, error.code, counts=True)
-        except Exception:  # a bug met by one memory must not stop those of others
-            log.exception("understanding failed and goes on")
+        else:
             await self._again(claim, "error", counts=True)
 
-    async def _work(self, claim: Claim[Understanding]) -> None:
-        row = claim.row
-        item = await self.items.get(ReadScope(row.user_id, include_shared=False), row.memory_id)
-        if item is None or not self._may_stay(row, item):
-            await self._take_back(row)
-            await self.store.finish(claim, None)
-        else:
-            await self._understand(claim, item)
+    async def _work(self, claims: Sequence[Claim[Understanding]]) -> None:
+        user_id = claims[0].row.user_id
+        points = [point_id_of(user_id, claim.row.memory_id) for claim in claims]
+        found = await self.items.by_points(ReadScope(user_id, include_shared=False), points)
+        items = {one.memory_id: one for one in found}
+        gone, there = [], []
+        for claim in claims:
+            item = items.get(claim.row.memory_id)
+            if item is None or not self._may_stay(claim.row, item):
+                gone.append(claim)
+            else:
+                there.append((claim, item))
+        if gone:
+            await self.understander.take_back(user_id, [one.row.memory_id for one in gone])
+            for claim in gone:
+                await self.store.finish(claim, None)
+        for some in batches(there, lambda one: len(one[1].text)):
+            await self._understand(some)
 
     def _may_stay(self, row: Understanding, item: MemoryItem) -> bool:
         """Whether the source is still there: under its own id, active or put away by its importance
@@ -134,37 +170,64 @@ class UnderstandingService:
             return True
         return not row.gone and stands(item, self.runtime.clock.now())
 
-    async def _understand(self, claim: Claim[Understanding], item: MemoryItem) -> None:
+    async def _understand(self, there: Sequence[tuple[Claim[Understanding], MemoryItem]]) -> None:
         began = time.perf_counter()
         # What came as raw data was decided when it came.
-        sides = claim.row.sides or await self.deciding.decide(item, claim.row)
-        row = self._decided(claim.row, item, sides, began)
-        if not await self.store.keep(claim, row):
-            return  # somebody else has it by now
-        gate = Gate(self.deciding.policy(item.org_id).gate)
-        derived = not is_unimportant(item) and (row.forced or is_derived(sides, gate))
+        asked = [(item, claim.row) for claim, item in there if not claim.row.sides]
+        decided = await self.deciding.decide_all(asked)
+        sides = {item.memory_id: one for (item, _), one in zip(asked, decided, strict=True)}
+        took = (time.perf_counter() - began) / len(there)
+        rows = [
+            self._decided(claim.row, item, claim.row.sides or sides[item.memory_id], took)
+            for claim, item in there
+        ]
+        kept = await self.store.keep_all(
+            [(claim, row) for (claim, _), row in zip(there, rows, strict=True)]
+        )
+        # Somebody else has the others by now.
+        mine = [
+            (claim, item, row)
+            for (claim, item), row, held in zip(there, rows, kept, strict=True)
+            if held
+        ]
+        if mine:
+            await self._derive(mine)
+
+    async def _derive(
+        self, texts: Sequence[tuple[Claim[Understanding], MemoryItem, Understanding]]
+    ) -> None:
         began = time.perf_counter()
-        if derived:
-            source = source_text(item, sides, whole=row.forced or gate is Gate.OFF)
-            for understander in self.understanders:
-                await understander.understand(source)
-        else:
-            await self._take_back(row)
-        took = time.perf_counter() - began
-        self.runtime.metrics.observe("understanding_stage_s", took, stage="derive")
-        row = replace(
-            row,
-            fate=fate_of(item, derived=derived),
-            stages={**row.stages, "derive": round(took * 1000, 3)},
-        )
-        self.runtime.metrics.count(
-            "understanding_decisions", fate=row.fate.value, source=sides[0].speaker.value
-        )
-        if not await self.store.finish(claim, row):
-            await self._undo_if_gone(row)
+        sources, passed_over = [], []
+        for _, item, row in texts:
+            gate = Gate(self.deciding.policy(item.org_id).gate)
+            if not is_unimportant(item) and (row.forced or is_derived(row.sides, gate)):
+                whole = row.forced or gate is Gate.OFF
+                sources.append(source_text(item, row.sides, whole=whole))
+            else:
+                passed_over.append(item.memory_id)
+        user_id = texts[0][2].user_id
+        await self.understander.understand(sources)
+        await self.understander.take_back(user_id, passed_over)
+        took = (time.perf_counter() - began) / len(texts)
+        derived = {one.source_id for one in sources}
+        done = []
+        for claim, item, row in texts:
+            self.runtime.metrics.observe("understanding_stage_s", took, stage="derive")
+            row = replace(
+                row,
+                fate=fate_of(item, derived=item.memory_id in derived),
+                stages={**row.stages, "derive": round(took * 1000, 3)},
+            )
+            self.runtime.metrics.count(
+                "understanding_decisions", fate=row.fate.value, source=row.sides[0].speaker.value
+            )
+            done.append((claim, row))
+        for (_, row), held in zip(done, await self.store.finish_all(done), strict=True):
+            if not held:
+                await self._undo_if_gone(row)
 
     def _decided(
-        self, row: Understanding, item: MemoryItem, sides: tuple[Importance, ...], began: float
+        self, row: Understanding, item: MemoryItem, sides: tuple[Importance, ...], took_s: float
     ) -> Understanding:
         return replace(
             row,
@@ -172,18 +235,14 @@ class UnderstandingService:
             sides=sides,
             version=item.version,
             decided_at=row.decided_at or self.runtime.clock.now(),
-            stages=row.stages or {"importance": round((time.perf_counter() - began) * 1000, 3)},
+            stages=row.stages or {"importance": round(took_s * 1000, 3)},
         )
 
     async def _undo_if_gone(self, row: Understanding) -> None:
         """An erasure that took the row away meanwhile did not know what was derived since."""
         scope = ReadScope(row.user_id, include_shared=False)
         if await self.store.find(scope, row.memory_id) is None:
-            await self._take_back(row)
-
-    async def _take_back(self, row: Understanding) -> None:
-        for understander in self.understanders:
-            await understander.take_back(row.user_id, row.memory_id)
+            await self.understander.take_back(row.user_id, [row.memory_id])
 
     async def _again(self, claim: Claim[Understanding], error: str, *, counts: bool) -> None:
         spread = self.runtime.random()

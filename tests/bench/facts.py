@@ -43,13 +43,10 @@ def is_right(question: FactQuestion, answer: KnowledgeAnswer) -> bool:
 async def tell(world: KnowledgeWorld, history: History) -> None:
     """Store and understand a history, and delete what it deletes."""
     for one in history.told:
-        await world.statements.understand(
-            SourceText(
-                history.history_id, one.memory_id, one.text, one.said_at, None, None, None, ()
-            )
-        )
+        said = (one.memory_id, one.text, one.said_at, None, None, None, ())
+        await world.understander.understand([SourceText(history.history_id, *said)])
     for memory_id in history.deleted:
-        await world.statements.take_back(history.history_id, memory_id)
+        await world.understander.take_back(history.history_id, [memory_id])
 
 
 async def wrong_merges(world: KnowledgeWorld, history: History) -> int:

@@ -380,7 +380,7 @@ async def a_world() -> Harness:
         ("mem-3", "Avi lives in Oslo."),
     ):
         said = ("admin", memory_id, text, world.clock.now(), None, None, None, ())
-        await world.container.understanders[0].understand(SourceText(*said))
+        await world.container.understander.understand([SourceText(*said)])
     await add_derived(world)
     await add_key(world)
     for due in await world.graphs.follow_ups(10):

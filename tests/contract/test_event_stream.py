@@ -238,7 +238,7 @@ class TestMongoEventStream(EventStreamContract):
 
         async def work(rows: DerivedRows) -> None:
             await rows.put([a_row(1)])
-            await rows.tell([a_row(1)], AT)
+            await rows.tell([a_row(1)])
 
         await store.change(WriteScope("dana"), work)
         (event,) = await told(feed)

@@ -740,8 +740,7 @@ class ArchiveContract:
         async with world.http() as http:
             await ask(http, "DELETE", "/api/memory/items/m-1")
         await world.work()
-        for one in world.container.understanders:
-            await one.take_back(world.writes.user_id, "m-1")
+        await world.container.understander.take_back(world.writes.user_id, ["m-1"])
         assert not any((await archive.left_of(world.reads, Part.MEMORY, "m-1")).values())
         left = await archive.left(world.reads)
         assert (left["kg_given"], left["kg_entities"], left["kg_statements"]) == (0, 0, 0)

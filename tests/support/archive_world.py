@@ -179,8 +179,7 @@ async def fill(world: ArchiveWorld, word: str = "Haifa") -> None:
         now, user_id = world.container.runtime.clock.now(), world.writes.user_id
         text = f"Dana lives in {word}. Dorit lives in {word}."
         source = SourceText(user_id, "m-1", text, now, None, None, None, ("home",))
-        for one in world.container.understanders:
-            await one.understand(source)
+        await world.container.understander.understand([source])
         dana, dorit = (derived_id(user_id, "Person", name, "") for name in ("dana", "dorit"))
         new = NewMerge(kept_id=dana, gone_id=dorit)
         await world.container.merges.merge(world.writes, new)

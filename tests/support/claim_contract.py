@@ -119,6 +119,24 @@ class ClaimQueueContract:
         assert await stores.queue.count(WorkState.DONE) == 1
         assert await stores.queue.count(WorkState.WAITING) == 0
 
+    async def test_several_at_once_are_as_one_by_one(self, stores: ClaimStores) -> None:
+        queue = stores.queue
+        await queue.offer_all([])
+        await queue.offer_all([parcel("b"), parcel("c")])
+        await queue.offer_all([parcel("a", note="first")], priority=-1)
+        claims = await queue.claim("one", 5, CLAIM_S)
+        assert claims[0].row.memory_id == "a"
+        assert {one.row.memory_id for one in claims} == {"a", "b", "c"}
+        kept = [(one, replace(one.row, note="$half")) for one in claims]
+        assert await queue.keep_all(kept) == [True, True, True]
+        await queue.offer(parcel("b", note="newer"))
+        assert await queue.finish_all([]) == []
+        assert await queue.keep_all(kept) == [one.row.memory_id != "b" for one in claims]
+        done = await queue.finish_all(kept)
+        assert done == [one.row.memory_id != "b" for one in claims]
+        assert await queue.count(WorkState.DONE) == 2
+        assert (await one_of(stores)).row.note == "newer"
+
     async def test_a_row_that_leaves_nothing_goes(self, stores: ClaimStores) -> None:
         await stores.queue.offer(parcel())
         assert await stores.queue.finish(await one_of(stores), None)

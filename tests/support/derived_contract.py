@@ -94,10 +94,10 @@ class DerivedStoreContract:
         await put(store, a_row(1))
         reads, others = store.reads(ReadScope(DANA)), store.reads(ReadScope(NOA))
         assert await reads.by_ids(["row-1", "row-1", "row-9"]) == [a_row(1)]
-        assert await reads.of_source("memory-1") == [a_row(1)]
-        assert await reads.of_source("memory-2") == []
+        assert await reads.of_sources(["memory-1"]) == [a_row(1)]
+        assert await reads.of_sources(["memory-2"]) == []
         assert await others.by_ids(["row-1"]) == []
-        assert await others.of_source("memory-1") == []
+        assert await others.of_sources(["memory-1"]) == []
         assert await others.wanted(DerivedWanted()) == []
         await put(store, a_row(1, title="Other"), user=NOA)
         assert (await reads.by_ids(["row-1"]))[0].title == "Joy about running"
@@ -134,7 +134,7 @@ class DerivedStoreContract:
         async def broken(rows: DerivedRows) -> None:
             await rows.put([a_row(2)])
             await rows.delete(["row-1"])
-            await rows.tell([a_row(2)], AT)
+            await rows.tell([a_row(2)])
             raise ValueError("stop")
 
         with pytest.raises(ValueError, match="stop"):
@@ -174,7 +174,7 @@ class DerivedStoreContract:
     async def test_the_stream_is_told_of_ids_alone(self, store: DerivedStore) -> None:
         async def work(rows: DerivedRows) -> None:
             await rows.put([a_row(1)])
-            await rows.tell([a_row(1)], AT)
+            await rows.tell([a_row(1)])
 
         await store.change(WriteScope(DANA), work)
         (event,) = await self.told(store)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from rayapp.container.understanding import load_derived_rules, load_reader, load_wording
+from rayapp.container.understanding import load_reader, load_wording
 from rayapp.core.errors import EmbedderDown
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.understanding.derived.hints import HintsService
@@ -14,11 +14,9 @@ from rayapp.understanding.derived.reading import DerivedReview, DerivedService
 from rayapp.understanding.derived.records import Derived, DerivedKind
 from rayapp.understanding.derived.requests import Decided, Decision, Hints, HintsRequest, ReviewItem
 from rayapp.understanding.derived.rules.choosing import QuestionReader
-from rayapp.understanding.derived.service import DerivingService
 from rayapp.understanding.ports import SourceText
 from tests.support.knowledge_world import NOW, USER, KnowledgeWorld
 from tests.support.models import HashEmbedder
-from tests.support.stores.derived import InMemoryDerivedStore
 
 READS, WRITES = ReadScope(USER), WriteScope(USER, "dana's key")
 
@@ -45,21 +43,11 @@ class TopicEmbedder(HashEmbedder):
 class DerivedWorld(KnowledgeWorld):
     """What derives, and what is asked of it."""
 
-    derived: InMemoryDerivedStore = field(default_factory=InMemoryDerivedStore)
     embedder: TopicEmbedder = field(default_factory=lambda: TopicEmbedder(["arm", "exam", "יד"]))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         tables = load_reader().tables
-        # Neither is asked for memories here.
-        self.deriving = DerivingService(
-            self.derived,
-            self.store,
-            None,  # type: ignore[arg-type]
-            self.embedder,
-            load_derived_rules(),
-            self.clock,
-        )
         self.reading = DerivedService(
             self.derived,
             self.store,
@@ -86,13 +74,11 @@ class DerivedWorld(KnowledgeWorld):
         """Understand a text, as said so many days before now."""
         said_at = NOW - timedelta(days=days)
         source = SourceText(user_id, source_id, text, said_at, "c-1", subject, perspective, topics)
-        await self.statements.understand(source)
-        await self.deriving.understand(source)
+        await self.understander.understand([source])
 
     async def untell(self, source_id: str, user_id: str = USER) -> None:
         """The source is gone."""
-        await self.statements.take_back(user_id, source_id)
-        await self.deriving.take_back(user_id, source_id)
+        await self.understander.take_back(user_id, [source_id])
 
     def rows(self, kind: DerivedKind = DerivedKind.THOUGHT) -> list[Derived]:
         return [one for one in self.derived.rows.values() if one.kind is kind]

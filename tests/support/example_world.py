@@ -135,8 +135,7 @@ async def example_world() -> Harness:
     said_at = world.clock.now()
     for memory_id, text in KNOWN.items():
         known = SourceText("admin", memory_id, text, said_at, None, None, None, ())
-        for one in world.container.understanders:
-            await one.understand(known)
+        await world.container.understander.understand([known])
     await add_derived(world)
     kept, gone = (derived_id("admin", "Person", name, "") for name in ("ronit", "rona"))
     await world.services.merges.merge(WriteScope("admin"), NewMerge(kept_id=kept, gone_id=gone))

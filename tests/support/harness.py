@@ -48,7 +48,7 @@ from tests.support.patience import patient
 from tests.support.stores import stores
 from tests.support.stores.conversations import InMemoryConversationStore
 from tests.support.stores.data import data_stores
-from tests.support.stores.derived import InMemoryDerivedStore
+from tests.support.stores.derived import InMemoryDerivedStore, InMemoryUnderstoodStore
 from tests.support.stores.documents import InMemoryBookStore
 from tests.support.stores.event_stream import InMemoryEventStream
 from tests.support.stores.exchanges import InMemoryExchangeQueue
@@ -243,6 +243,7 @@ class InMemoryStores(Stores):
         self.knowledge = world.knowledge
         self.registry = world.registry
         self.derived = world.derived
+        self.understood = InMemoryUnderstoodStore(world.knowledge, world.derived)
         self.jobs = world.jobs
         self.scan = world.scan
         self.usage = InMemoryUsageStore(world.clock)

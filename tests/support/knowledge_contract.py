@@ -6,8 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rayapp.container.understanding import load_reader, load_registry
+from rayapp.container.understanding import load_derived_rules, load_reader, load_registry
 from rayapp.core.scope import ReadScope, WriteScope
+from rayapp.understanding.derived.ports import UnderstoodStore
+from rayapp.understanding.derived.service import DerivingService
+from rayapp.understanding.derived.understanding import TextUnderstander
 from rayapp.understanding.ports import SourcePage, SourceText
 from rayapp.understanding.statements.merging import MergeService
 from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore, StatementsWanted
@@ -27,6 +30,8 @@ from rayapp.understanding.statements.requests import MergeDecision, NewMerge
 from rayapp.understanding.statements.resolving import Resolver
 from rayapp.understanding.statements.service import StatementsService
 from tests.support.clock import FakeClock
+from tests.support.models import HashEmbedder
+from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.knowledge import InMemoryKnowledgeStore
 from tests.support.stores.ontology import InMemoryRegistryStore
 
@@ -34,9 +39,16 @@ AT = datetime(2026, 5, 20, 9, tzinfo=UTC)
 DANA, NOA = "dana", "noa"
 
 
-def _shipped(clock: FakeClock) -> Registries:
-    """Tenants that have added nothing."""
-    return Registries(load_registry(), InMemoryRegistryStore(InMemoryKnowledgeStore()), clock)
+def an_understander(
+    store: UnderstoodStore, clock: FakeClock, resolver: Resolver | None = None
+) -> TextUnderstander:
+    """As it is shipped, for tenants that have added nothing, without memories."""
+    registry = InMemoryRegistryStore(InMemoryKnowledgeStore())
+    registries = Registries(load_registry(), registry, clock)
+    statements = StatementsService(load_reader(), registries, None, resolver, None, clock=clock)
+    items = InMemoryMemoryStore(clock)
+    deriving = DerivingService(items, HashEmbedder(), load_derived_rules(), clock)
+    return TextUnderstander(store, statements, deriving)
 
 
 def an_entity(name: str, *, type_: str = "Person", mentions: int = 1) -> Entity:
@@ -95,7 +107,7 @@ async def put(store: KnowledgeStore, user_id: str, *rows: Entity | Statement | G
         await inside.put_statements([one for one in rows if isinstance(one, Statement)])
         for one in rows:
             if isinstance(one, Given):
-                await inside.put_given(one)
+                await inside.put_given([one])
 
     await store.change(WriteScope(user_id), work)
 
@@ -107,7 +119,7 @@ def a_merge(number: int, state: MergeState = MergeState.PENDING) -> Merge:
 
 
 class KnowledgeStoreContract:
-    """`store` is the fixture of whoever runs this."""
+    """`store` and `understood`, over the same rows, are fixtures of whoever runs this."""
 
     async def test_what_is_put_is_read_as_it_was(self, store: KnowledgeStore) -> None:
         avi, said, gift = an_entity("avi"), a_statement(1, span=Span.ENDS, valid_to=AT), a_gift()
@@ -115,8 +127,7 @@ class KnowledgeStoreContract:
         reads = store.reads(ReadScope(DANA))
         assert await reads.entities(["id-avi", "id-nobody"]) == [avi]
         assert await reads.statements(StatementsWanted()) == [said]
-        assert await reads.given("memory-1") == gift
-        assert await reads.given("memory-2") is None
+        assert await reads.given(["memory-1", "memory-2"]) == [gift]
 
     async def test_putting_again_replaces(self, store: KnowledgeStore) -> None:
         await put(store, DANA, an_entity("avi"))
@@ -131,7 +142,7 @@ class KnowledgeStoreContract:
         assert await reads.named(None, ["avi"]) == []
         assert await reads.of_type(None, 10) == []
         assert await reads.statements(StatementsWanted()) == []
-        assert await reads.given("memory-1") is None
+        assert await reads.given(["memory-1"]) == []
         await put(store, NOA, replace(an_entity("avi"), name="theirs"))
         (mine,) = await store.reads(ReadScope(DANA)).entities(["id-avi"])
         assert mine.name == "avi"
@@ -209,13 +220,13 @@ class KnowledgeStoreContract:
         async def work(rows: KnowledgeRows) -> None:
             await rows.delete_entities(["id-avi"])
             await rows.delete_statements(["statement-1"])
-            await rows.delete_given("memory-1")
+            await rows.delete_given(["memory-1"])
 
         await store.change(WriteScope(DANA), work)
         reads = store.reads(ReadScope(DANA))
         assert await reads.of_type(None, 10) == []
         assert await reads.statements(StatementsWanted()) == []
-        assert await reads.given("memory-1") is None
+        assert await reads.given(["memory-1"]) == []
 
     async def test_changes_at_once_lose_nothing(self, store: KnowledgeStore) -> None:
         await put(store, DANA, an_entity("avi", mentions=0))
@@ -230,21 +241,18 @@ class KnowledgeStoreContract:
         assert avi.mentions == 6
 
     async def test_texts_that_are_understood_at_once_count_alike(
-        self, store: KnowledgeStore
+        self, store: KnowledgeStore, understood: UnderstoodStore
     ) -> None:
         registry, clock = load_registry(), FakeClock()
         resolver = Resolver(store, MergeService(store, registry, clock), registry, clock)
-        registries = _shipped(clock)
-        statements = StatementsService(
-            store, load_reader(), registries, None, resolver, None, clock=clock
-        )
+        understander = an_understander(understood, clock, resolver)
         places = ("Haifa", "Acre", "Oslo", "Rome", "Kyoto", "Lima")
         texts = [f"Dana lives in {place}." for place in places]
 
         async def understand(number: int) -> None:
             said_at = AT + timedelta(days=number)
             said = (f"memory-{number}", texts[number], said_at, None, None, None, ())
-            await statements.understand(SourceText(DANA, *said))
+            await understander.understand([SourceText(DANA, *said)])
 
         await asyncio.gather(*map(understand, range(len(texts))))
         reads = store.reads(ReadScope(DANA))
@@ -256,7 +264,7 @@ class KnowledgeStoreContract:
             *(AT + timedelta(days=number) for number in range(5, 0, -1)),
         ]
         await asyncio.gather(
-            *(statements.take_back(DANA, f"memory-{number}") for number in range(len(texts)))
+            *(understander.take_back(DANA, [f"memory-{number}"]) for number in range(len(texts)))
         )
         assert await reads.of_type(None, 10) == []
         assert await reads.statements(StatementsWanted()) == []
@@ -264,7 +272,7 @@ class KnowledgeStoreContract:
     async def test_sources_of_all_users_come_in_pages(self, store: KnowledgeStore) -> None:
         async def work(rows: KnowledgeRows) -> None:
             for name in ("m1", "m2"):
-                await rows.put_given(a_gift(name))
+                await rows.put_given([a_gift(name)])
 
         for user in (DANA, NOA):
             await store.change(WriteScope(user), work)
@@ -282,15 +290,15 @@ class KnowledgeStoreContract:
             await store.change(WriteScope(user), work)
         assert await store.pending_of_all() == 2
 
-    async def test_a_merge_is_told_dry_done_and_taken_back(self, store: KnowledgeStore) -> None:
+    async def test_a_merge_is_told_dry_done_and_taken_back(
+        self, store: KnowledgeStore, understood: UnderstoodStore
+    ) -> None:
         registry, clock = load_registry(), FakeClock()
         merges = MergeService(store, registry, clock)
-        statements = StatementsService(
-            store, load_reader(), _shipped(clock), None, None, None, clock=clock
-        )
+        understander = an_understander(understood, clock)
         for number, text in enumerate(("Bob lives in Haifa.", "Robert lives in Acre.")):
             said = (f"m{number}", text, AT + timedelta(days=number), None, None, None, ())
-            await statements.understand(SourceText(DANA, *said))
+            await understander.understand([SourceText(DANA, *said)])
         reads = store.reads(ReadScope(DANA))
         people = {one.name: one for one in await reads.of_type("Person", 5)}
         new = NewMerge(

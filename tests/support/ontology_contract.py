@@ -57,7 +57,8 @@ class RegistryStoreContract:
         one = a_statement(number, label=label, source_id=f"m{number}", **fields)
 
         async def work(rows: KnowledgeRows) -> None:
-            await rows.put_given(replace(a_gift(f"m{number}"), conversation_id=f"talk-{number}"))
+            gift = replace(a_gift(f"m{number}"), conversation_id=f"talk-{number}")
+            await rows.put_given([gift])
             await rows.put_statements([one])
 
         await knowledge.change(WriteScope(user_id), work)

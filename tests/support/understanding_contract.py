@@ -74,9 +74,9 @@ class UnderstandingContract:
         marked = await stores.store.marked(9, 0.0)
         assert [item.memory_id for item in marked] == ["one", "two"]
         assert [item.memory_id for item in await stores.store.marked(1, 0.0)] == ["one"]
-        assert await stores.store.unmark(first)
+        await stores.store.unmark([first])
         assert [item.memory_id for item in await stores.store.marked(9, 0.0)] == ["two"]
-        assert await stores.store.unmark(second)
+        await stores.store.unmark([second])
         assert await stores.store.marked(9, 0.0) == []
 
     async def test_marks_ripen_together(self, stores: UnderstandingStores) -> None:
@@ -89,16 +89,16 @@ class UnderstandingContract:
 
     async def test_a_write_between_keeps_the_mark(self, stores: UnderstandingStores) -> None:
         item = await stored(stores, "one")
-        await stores.store.unmark(item)
+        await stores.store.unmark([item])
         await changed(stores, archived(item, "test", stores.clock.now()), item)
         (seen,) = await stores.store.marked(9, 0.0)
         assert seen.status is Status.ARCHIVED
-        assert not await stores.store.unmark(item)
+        await stores.store.unmark([item])
         assert len(await stores.store.marked(9, 0.0)) == 1
 
     async def test_a_deletion_makes_the_row_due_as_gone(self, stores: UnderstandingStores) -> None:
         item = await stored(stores, "one")
-        await stores.store.unmark(item)
+        await stores.store.unmark([item])
         await stores.store.offer(scored(item))
         (working,) = await stores.store.claim("w", 9, CLAIM_S)
         await changed(stores, deleted(item, stores.clock.now()), item)
@@ -133,26 +133,27 @@ class UnderstandingContract:
         )
         await stores.store.hear(WriteScope("dana"), "one", again)
         since = row.said_at - timedelta(days=30)
-        heard = await stores.store.mentions(DANA, row.topics, since)
-        assert [one.conversation_id for one in heard] == [None, "c-2"]
-        assert await stores.store.mentions(DANA, ["other"], since) == []
-        assert await stores.store.mentions(DANA, (), since) == []
-        assert await stores.store.mentions(NOA, row.topics, since) == []
+        (heard,) = await stores.store.spoken(DANA, row.topics, since, 5)
+        assert heard.memory_id == "one"
+        assert [one.conversation_id for one in heard.mentions] == [None, "c-2"]
+        assert await stores.store.spoken(DANA, ["other"], since, 5) == []
+        assert await stores.store.spoken(DANA, (), since, 5) == []
+        assert await stores.store.spoken(NOA, row.topics, since, 5) == []
         later = row.said_at + timedelta(days=2)
-        assert await stores.store.mentions(DANA, row.topics, later) == []
+        assert await stores.store.spoken(DANA, row.topics, later, 5) == []
 
     async def test_a_row_that_was_worked_on_beside_the_queue_is_settled(
         self, stores: UnderstandingStores
     ) -> None:
         item = await stored(stores, "one")
-        assert await stores.store.settle(scored(item))
+        assert await stores.store.settle([scored(item)]) == set()
         assert await stores.store.claim("one", 5, 60.0) == []
         found = await stores.store.find(DANA, "one")
         assert found is not None
         assert (found.state, found.row) == (WorkState.DONE, scored(item))
         newer = scored(item, version=item.version + 1)
         await stores.store.offer(newer)
-        assert not await stores.store.settle(scored(item))
+        assert await stores.store.settle([scored(item)]) == {"one"}
         (claim,) = await stores.store.claim("one", 5, 60.0)
         assert claim.row == newer
 

@@ -5,16 +5,16 @@ index tells what may be taken. All comparisons use the server's time.
 """
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
-from pymongo import ASCENDING
+from pymongo import ASCENDING, UpdateOne
 
 from rayapp.core.claims import Claim, Queued, WorkState
 from rayapp.storage.mongo.convert import readable
-from rayapp.storage.mongo.database import Collection, updated, upserted
+from rayapp.storage.mongo.database import Collection, unless_there, updated, upserted
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.indexes import CLAIM_DUE
 from rayapp.storage.mongo.predicates import due, in_seconds
@@ -24,6 +24,12 @@ Row = TypeVar("Row")
 # Due by any clock.
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 WAITING: Document = {"work.state": WorkState.WAITING.value}
+FINISHED: Document = {
+    "work.state": WorkState.DONE.value,
+    "work.owner": None,
+    "work.due_at": None,
+    "work.error": None,
+}
 IN_ORDER = [("work.priority", ASCENDING), ("work.due_at", ASCENDING)]
 
 
@@ -36,11 +42,20 @@ class MongoClaimQueue(Generic[Row]):
     key: tuple[str, ...]
 
     async def offer(self, row: Row, *, priority: int = 0, delay_s: float = 0.0) -> None:
-        fence = {"$add": [{"$ifNull": ["$work.fence", 0]}, 1]}
-        work = _work(priority={"$literal": priority}, fence=fence, due_at=in_seconds(delay_s))
-        change = [{"$set": _literal(row)}, {"$set": work}]
+        change = _offered(row, priority, delay_s)
         with translated():
             await upserted(lambda: self.rows.update_one(self._one(row), change, upsert=True))
+
+    async def offer_all(self, rows: Sequence[Row], *, priority: int = 0) -> None:
+        writes = [
+            UpdateOne(self._one(row), _offered(row, priority, 0.0), upsert=True) for row in rows
+        ]
+        if not writes:
+            return
+        with translated():
+            lost = await unless_there(self.rows, writes)
+        for at in lost:  # somebody else has added the row since
+            await self.offer(rows[at], priority=priority)
 
     def new_document(self, row: Row) -> Document:
         """A row that was never queued, to be inserted: due at once."""
@@ -84,12 +99,19 @@ class MongoClaimQueue(Generic[Row]):
     async def keep(self, claim: Claim[Row], row: Row) -> bool:
         return await self._change(claim, _literal(row))
 
+    async def keep_all(self, kept: Sequence[tuple[Claim[Row], Row]]) -> list[bool]:
+        changes = [(claim, _literal(row)) for claim, row in kept]
+        return await self._change_all(changes, WorkState.WAITING)
+
     async def finish(self, claim: Claim[Row], row: Row | None) -> bool:
         if row is None:
             with translated():
                 return (await self.rows.delete_one(self._held(claim))).deleted_count > 0
-        done = {"work.state": WorkState.DONE.value, "work.owner": None, "work.due_at": None}
-        return await self._change(claim, _literal(row) | done | {"work.error": None})
+        return await self._change(claim, _literal(row) | FINISHED)
+
+    async def finish_all(self, done: Sequence[tuple[Claim[Row], Row]]) -> list[bool]:
+        changes = [(claim, _literal(row) | FINISHED) for claim, row in done]
+        return await self._change_all(changes, WorkState.DONE)
 
     async def retry(self, claim: Claim[Row], *, delay_s: float, error: str, counts: bool) -> bool:
         return await self._change(
@@ -139,6 +161,34 @@ class MongoClaimQueue(Generic[Row]):
 
     async def _change(self, claim: Claim[Row], change: Mapping[str, Any]) -> bool:
         return await updated(self.rows, self._held(claim), [{"$set": dict(change)}])
+
+    async def _change_all(
+        self, changes: Sequence[tuple[Claim[Row], Document]], after: WorkState
+    ) -> list[bool]:
+        """Which were held. `after`: the state in which they are then."""
+        if not changes:
+            return []
+        writes = [UpdateOne(self._held(claim), [{"$set": change}]) for claim, change in changes]
+        with translated():
+            wrote = await self.rows.bulk_write(writes, ordered=False)
+            if wrote.matched_count == len(writes):
+                return [True] * len(writes)
+            # What somebody else has taken since has another fence.
+            fences = [
+                {**self._one(claim.row), "work.fence": claim.fence, "work.state": after.value}
+                for claim, _ in changes
+            ]
+            fields = (*self.key, "work.fence")
+            docs = await self.rows.find({"$or": fences}, fields).to_list()
+        held = {tuple(doc[name] for name in self.key) for doc in docs}
+        return [tuple(self._one(claim.row).values()) in held for claim, _ in changes]
+
+
+def _offered(row: object, priority: int, delay_s: float) -> list[Document]:
+    """The row is in the queue, and whoever works on it has lost it."""
+    fence = {"$add": [{"$ifNull": ["$work.fence", 0]}, 1]}
+    work = _work(priority={"$literal": priority}, fence=fence, due_at=in_seconds(delay_s))
+    return [{"$set": _literal(row)}, {"$set": work}]
 
 
 def _literal(row: object) -> Document:

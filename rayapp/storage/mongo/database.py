@@ -13,13 +13,13 @@ from pymongo import ASCENDING, AsyncMongoClient, ReturnDocument, UpdateOne, Writ
 from pymongo.asynchronous.change_stream import AsyncDatabaseChangeStream
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.collection import AsyncCollection
-from pymongo.errors import ConnectionFailure, DuplicateKeyError, OperationFailure
+from pymongo.errors import BulkWriteError, ConnectionFailure, DuplicateKeyError, OperationFailure
 from pymongo.read_concern import ReadConcern
 
 from rayapp.core.errors import ConfigError, SchemaMismatch
 from rayapp.core.settings.model import MongoSettings
 from rayapp.storage.mongo.convert import readable, veiled
-from rayapp.storage.mongo.errors import translated
+from rayapp.storage.mongo.errors import DUPLICATE_KEY, translated
 from rayapp.storage.mongo.indexes import (
     CHANGES,
     INDEXES,
@@ -319,6 +319,23 @@ async def upserted(write: Callable[[], Coroutine[Any, Any, T]]) -> T:
         with suppress(DuplicateKeyError):
             return await write()
     return await write()
+
+
+async def unless_there(rows: Collection, writes: Sequence[UpdateOne]) -> list[int]:
+    """Writes that may add their rows; which of them did not, because such a row is there already.
+
+    Raises as the driver does.
+    """
+    try:
+        await rows.bulk_write(writes, ordered=False)
+    except BulkWriteError as error:
+        details = error.details or {}
+        refused = details.get("writeErrors", ())
+        others = [one for one in refused if one["code"] != DUPLICATE_KEY]
+        if others or details.get("writeConcernErrors"):
+            raise
+        return [int(one["index"]) for one in refused]
+    return []
 
 
 def _client(settings: MongoSettings) -> AsyncMongoClient[Document]:

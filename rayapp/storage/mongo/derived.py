@@ -1,7 +1,6 @@
 """The MongoDB implementation of `DerivedStore`. Every query carries equality on user_id."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, TypeVar
 
 from pymongo import ASCENDING, DESCENDING, ReplaceOne
@@ -11,6 +10,7 @@ from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.storage.mongo.database import MongoDatabase, aggregated, last_of, listed, page_after
 from rayapp.storage.mongo.event_stream import event_document
 from rayapp.storage.mongo.indexes import DERIVED, EVENTS
+from rayapp.storage.mongo.knowledge import MongoKnowledgeRows
 from rayapp.storage.mongo.predicates import mine, own
 from rayapp.storage.mongo.rows import reader, to_row
 from rayapp.understanding.derived.ports import MOST_ROWS, DerivedWanted
@@ -39,8 +39,10 @@ class MongoDerivedRows:
         where = {**self._owner, "derived_id": {"$in": list(ids)}}
         return await listed(self._rows, where, _derived, session=self._session)
 
-    async def of_source(self, source_id: str) -> list[Derived]:
-        where = {**self._owner, "sources.source_id": {"$eq": source_id}}
+    async def of_sources(self, source_ids: Sequence[str]) -> list[Derived]:
+        if not source_ids:
+            return []
+        where = {**self._owner, "sources.source_id": {"$in": list(source_ids)}}
         order = [("derived_id", ASCENDING)]
         return await listed(self._rows, where, _derived, sort=order, session=self._session)
 
@@ -71,9 +73,9 @@ class MongoDerivedRows:
             where = {**self._owner, "derived_id": {"$in": list(ids)}}
             await self._rows.delete_many(where, session=self._session)
 
-    async def tell(self, rows: Sequence[Derived], at: datetime) -> None:
+    async def tell(self, rows: Sequence[Derived]) -> None:
         if rows:
-            told = [news_of(self._owner["user_id"], one, at) for one in rows]
+            told = [news_of(self._owner["user_id"], one) for one in rows]
             await self._events.insert_many(map(event_document, told), session=self._session)
 
 
@@ -113,6 +115,26 @@ class MongoDerivedStore:
         steps = [{"$match": waiting}, {"$group": {"_id": "$kind", "rows": {"$sum": 1}}}]
         found = await aggregated(self._database.collection(DERIVED), steps)
         return {DerivedKind(row["_id"]): row["rows"] for row in found}
+
+
+class MongoUnderstoodStore:
+    """Implements `UnderstoodStore`."""
+
+    def __init__(self, database: MongoDatabase) -> None:
+        self._database = database
+
+    async def change(
+        self,
+        scope: WriteScope,
+        work: Callable[[MongoKnowledgeRows, MongoDerivedRows], Awaitable[T]],
+    ) -> T:
+        owner = own(scope)
+
+        async def run(session: AsyncClientSession) -> T:
+            known = MongoKnowledgeRows(self._database, owner, session)
+            return await work(known, MongoDerivedRows(self._database, owner, session))
+
+        return await self._database.transaction(run)
 
 
 def _where(wanted: DerivedWanted) -> Document:

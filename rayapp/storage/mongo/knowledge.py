@@ -51,9 +51,11 @@ class MongoKnowledgeRows:
         self._merges = database.collection(MERGES)
         self._owner, self._session = owner, session
 
-    async def given(self, source_id: str) -> Given | None:
-        where = {**self._owner, "source_id": source_id}
-        return await first(self._given, where, _given, session=self._session)
+    async def given(self, source_ids: Sequence[str]) -> list[Given]:
+        if not source_ids:
+            return []
+        where = {**self._owner, "source_id": {"$in": list(source_ids)}}
+        return await listed(self._given, where, _given, session=self._session)
 
     async def gave(self, source_ids: Sequence[str]) -> set[str]:
         if not source_ids:
@@ -125,11 +127,11 @@ class MongoKnowledgeRows:
             self._statements, where, _statement, sort=order, limit=limit, session=self._session
         )
 
-    async def put_given(self, given: Given) -> None:
-        await self._put(self._given, "source_id", [to_row(given)])
+    async def put_given(self, given: Sequence[Given]) -> None:
+        await self._put(self._given, "source_id", [to_row(one) for one in given])
 
-    async def delete_given(self, source_id: str) -> None:
-        await self._delete(self._given, "source_id", [source_id])
+    async def delete_given(self, source_ids: Sequence[str]) -> None:
+        await self._delete(self._given, "source_id", source_ids)
 
     async def put_entities(self, entities: Sequence[Entity]) -> None:
         await self._put(self._entities, "entity_id", [to_row(one) for one in entities])

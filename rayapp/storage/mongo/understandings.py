@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from pymongo import ASCENDING, DESCENDING
-from pymongo.errors import DuplicateKeyError
+from pymongo import ASCENDING, DESCENDING, UpdateOne
 
 from rayapp.core.claims import Queued, WorkState
 from rayapp.memory.item import MemoryItem, Status
@@ -12,14 +11,15 @@ from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.storage.mongo import indexes
 from rayapp.storage.mongo.claims import MongoClaimQueue
 from rayapp.storage.mongo.convert import from_document
-from rayapp.storage.mongo.database import MongoDatabase, first, listed, updated
+from rayapp.storage.mongo.database import MongoDatabase, first, listed, unless_there, updated
 from rayapp.storage.mongo.errors import translated
 from rayapp.storage.mongo.predicates import due, in_seconds, mine, own
 from rayapp.storage.mongo.rows import Document, may_lack, reader, to_row
-from rayapp.understanding.records import MOST_HEARD, MOST_MENTIONS, Mention, Understanding
+from rayapp.understanding.records import MOST_HEARD, Mention, Spoken, Understanding
 
 IS_MARKED: Document = {"understand_at": indexes.IS_DATE}
 may_lack(Understanding)
+_mention = reader(Mention)
 
 
 class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
@@ -39,22 +39,36 @@ class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
         where = {**IS_MARKED, **due("understand_at")}
         return await listed(self._items, where, from_document, limit=limit, **how)
 
-    async def unmark(self, item: MemoryItem) -> bool:
-        as_read = {"point_id": item.point_id, "version": item.version, "status": item.status.value}
-        return await updated(self._items, as_read, {"$set": {"understand_at": None}})
+    async def unmark(self, items: Sequence[MemoryItem]) -> None:
+        writes = [
+            UpdateOne(
+                {"point_id": one.point_id, "version": one.version, "status": one.status.value},
+                {"$set": {"understand_at": None}},
+            )
+            for one in items
+        ]
+        if writes:
+            with translated():
+                await self._items.bulk_write(writes, ordered=False)
 
     async def find(self, scope: ReadScope, memory_id: str) -> Queued[Understanding] | None:
         where = {**mine(scope), "memory_id": {"$eq": memory_id}}
         return await first(self.rows, where, self.queued)
+
+    async def find_all(
+        self, scope: ReadScope, memory_ids: Sequence[str]
+    ) -> dict[str, Queued[Understanding]]:
+        where = {**mine(scope), "memory_id": {"$in": list(memory_ids)}}
+        return {one.row.memory_id: one for one in await listed(self.rows, where, self.queued)}
 
     async def same(self, scope: ReadScope, source_hash: str) -> Understanding | None:
         where = {**mine(scope), "source_hash": source_hash, "gone": False}
         order = [("said_at", DESCENDING)]
         return await first(self.rows, where, reader(Understanding), sort=order)
 
-    async def mentions(
-        self, scope: ReadScope, topics: Sequence[str], since: datetime
-    ) -> list[Mention]:
+    async def spoken(
+        self, scope: ReadScope, topics: Sequence[str], since: datetime, limit: int
+    ) -> list[Spoken]:
         if not topics:
             return []
         where: Document = {
@@ -63,42 +77,24 @@ class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
             "said_at": {"$gte": since},
             "gone": False,
         }
-        rows = await listed(
-            self.rows,
-            where,
-            reader(Understanding),
-            sort=[("said_at", DESCENDING)],
-            limit=MOST_MENTIONS,
-        )
-        return [mention for row in rows for mention in row.mentions]
+        fields = dict.fromkeys(("memory_id", "topics", "said_at", "conversation_id", "heard"), 1)
+        order = [("said_at", DESCENDING)]
+        return await listed(self.rows, where, _spoken, projection=fields, sort=order, limit=limit)
 
     async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
         where = {**own(scope), "memory_id": {"$eq": memory_id}}
         longer = {"$each": [to_row(again)], "$slice": -MOST_HEARD}
         await updated(self.rows, where, {"$push": {"heard": longer}})
 
-    async def settle(self, row: Understanding) -> bool:
-        where = {"user_id": row.user_id, "memory_id": {"$eq": row.memory_id}}
-        older = {**where, "version": {"$lte": row.version}}
-        work = {"state": WorkState.DONE.value, "owner": None, "due_at": None, "error": None}
-        change: list[Document] = [
-            {"$set": {name: {"$literal": value} for name, value in to_row(row).items()}},
-            {
-                "$set": {
-                    **{f"work.{name}": value for name, value in work.items()},
-                    "work.fence": {"$add": [{"$ifNull": ["$work.fence", 0]}, 1]},
-                    "work.tries": {"$ifNull": ["$work.tries", 0]},
-                    "work.priority": {"$ifNull": ["$work.priority", 0]},
-                }
-            },
-        ]
+    async def settle(self, rows: Sequence[Understanding]) -> set[str]:
+        if not rows:
+            return set()
         with translated():
-            try:
-                await self.rows.update_one(older, change, upsert=True)
-            except DuplicateKeyError:
-                await self.offer_again(where)
-                return False
-        return True
+            newer = await unless_there(self.rows, [_settled(row) for row in rows])
+        for at in newer:
+            which = {"user_id": rows[at].user_id, "memory_id": {"$eq": rows[at].memory_id}}
+            await self.offer_again(which)
+        return {rows[at].memory_id for at in newer}
 
     async def users_after(self, user_id: str, limit: int) -> list[str]:
         found: list[str] = []
@@ -121,3 +117,32 @@ class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
     async def stored(self, scope: ReadScope) -> int:
         with translated():
             return await self._items.count_documents({**mine(scope), "status": Status.ACTIVE.value})
+
+
+def _settled(row: Understanding) -> UpdateOne:
+    """Add the row or replace one of the same or of an older version; a newer one is in its way."""
+    older = {
+        "user_id": row.user_id,
+        "memory_id": {"$eq": row.memory_id},
+        "version": {"$lte": row.version},
+    }
+    work = {"state": WorkState.DONE.value, "owner": None, "due_at": None, "error": None}
+    change: list[Document] = [
+        {"$set": {name: {"$literal": value} for name, value in to_row(row).items()}},
+        {
+            "$set": {
+                **{f"work.{name}": value for name, value in work.items()},
+                "work.fence": {"$add": [{"$ifNull": ["$work.fence", 0]}, 1]},
+                "work.tries": {"$ifNull": ["$work.tries", 0]},
+                "work.priority": {"$ifNull": ["$work.priority", 0]},
+            }
+        },
+    ]
+    return UpdateOne(older, change, upsert=True)
+
+
+def _spoken(doc: Document) -> Spoken:
+    first = Mention(
+        topics=tuple(doc["topics"]), at=doc["said_at"], conversation_id=doc["conversation_id"]
+    )
+    return Spoken(memory_id=doc["memory_id"], mentions=(first, *map(_mention, doc["heard"])))

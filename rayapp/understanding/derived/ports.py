@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.understanding.derived.records import Derived, DerivedKind, State, SubjectType
 from rayapp.understanding.ports import SourcePage
+from rayapp.understanding.statements.ports import KnowledgeRows
 
 T = TypeVar("T")
 # More rows than are read at once.
@@ -36,14 +37,34 @@ class DerivedWanted:
     since: datetime | None = None
     until: datetime | None = None
 
+    def has(self, one: Derived) -> bool:
+        """Whether it meets all of them."""
+        if self.kind not in (None, one.kind):
+            return False
+        if self.states is not None and one.state not in self.states:
+            return False
+        if self.types is not None and (one.pattern is None or one.pattern.type not in self.types):
+            return False
+        for allowed, value in (
+            (self.subject_ids, one.subject_id),
+            (self.perspective_ids, one.perspective_owner_id),
+        ):
+            if allowed is not None and value not in allowed:
+                return False
+        if self.node_ids is not None and not set(one.node_ids).intersection(self.node_ids):
+            return False
+        if self.since is not None and one.last_at < self.since:
+            return False
+        return self.until is None or one.first_at <= self.until
+
 
 class DerivedReads(Protocol):
     """The rows of one user."""
 
     async def by_ids(self, ids: Sequence[str]) -> list[Derived]: ...
 
-    async def of_source(self, source_id: str) -> list[Derived]:
-        """What rests on it, also beside others."""
+    async def of_sources(self, source_ids: Sequence[str]) -> list[Derived]:
+        """What rests on one of them, also beside others, by id."""
 
     async def wanted(self, wanted: DerivedWanted, limit: int = MOST_ROWS) -> list[Derived]:
         """Those said last first, then by id."""
@@ -54,8 +75,17 @@ class DerivedRows(DerivedReads, Protocol):
 
     async def put(self, rows: Sequence[Derived]) -> None: ...
     async def delete(self, ids: Sequence[str]) -> None: ...
-    async def tell(self, rows: Sequence[Derived], at: datetime) -> None:
-        """The event stream tells of them, by their ids."""
+    async def tell(self, rows: Sequence[Derived]) -> None:
+        """The event stream tells of them, by their ids, as of their last change."""
+
+
+class UnderstoodStore(Protocol):
+    """The typed graph and what is derived from it, which one text changes together."""
+
+    async def change(
+        self, scope: WriteScope, work: Callable[[KnowledgeRows, DerivedRows], Awaitable[T]]
+    ) -> T:
+        """`work` as one change, as those of the two stores."""
 
 
 class DerivedStore(Protocol):

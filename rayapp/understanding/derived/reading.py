@@ -159,7 +159,7 @@ class DerivedService:
             if there:
                 return there[0]
             await rows.put([row])
-            await rows.tell([row], now)
+            await rows.tell([row])
             return row
 
         return await self.store.change(scope, work)

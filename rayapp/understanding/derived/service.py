@@ -1,20 +1,20 @@
 """Derives episodes and thoughts from what a text gave to the typed graph: one difference."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from rayapp.core.errors import EmbedderDown
 from rayapp.core.runtime import Clock
-from rayapp.core.scope import ReadScope, WriteScope
+from rayapp.core.scope import ReadScope
 from rayapp.inference.ports import Embedder
 from rayapp.memory.item import derived_id
 from rayapp.memory.ports import MemoryStore
 from rayapp.text.normalize import content_hash
-from rayapp.understanding.derived.ports import DerivedRows, DerivedStore, DerivedWanted
+from rayapp.understanding.derived.ports import DerivedRows, DerivedWanted
 from rayapp.understanding.derived.records import Derived, DerivedKind, Evidence, State
-from rayapp.understanding.derived.rules.patterns import Graph, PatternReader, Sign
+from rayapp.understanding.derived.rules.patterns import PatternReader, Sign
 from rayapp.understanding.derived.rules.scenes import GAP, joined, middle, scene_of, worded
 from rayapp.understanding.derived.rules.support import (
     revised,
@@ -26,12 +26,12 @@ from rayapp.understanding.derived.rules.wording import Wording
 from rayapp.understanding.ports import SourceText
 from rayapp.understanding.rules.signals import SignalWords
 from rayapp.understanding.rules.sources import stands
-from rayapp.understanding.statements.ports import KnowledgeStore, StatementsWanted
-from rayapp.understanding.statements.records import Level
+from rayapp.understanding.statements.records import Graph, Level
 
-# Scenes about the time of a text that it is compared with, and what that may take, seconds.
+# Scenes about the time of a text that it is compared with, and what that may take within a change,
+# seconds.
 MOST_SCENES = 20
-EMBED_S = 5.0
+EMBED_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -45,68 +45,52 @@ class DerivedRules:
 
 @dataclass(eq=False)
 class DerivingService:
-    """Implements `Understander`; it comes after the one of statements, whose rows it reads."""
+    """Turns what texts of one user gave to the typed graph into episodes and thoughts."""
 
-    store: DerivedStore
-    knowledge: KnowledgeStore
     items: MemoryStore
     embedder: Embedder
     rules: DerivedRules
     clock: Clock
 
-    async def understand(self, source: SourceText) -> None:
-        """What the text speaks for is put in the place of what it spoke for before."""
-        graph = await self._graph(source)
-        signs = self.rules.patterns.signs(source, graph)
-        part = scene_of(source, graph, self.rules.signals)
-        scene_id = None if part is None else await self._scene(source, part)
+    async def settle(
+        self, rows: DerivedRows, sources: Sequence[SourceText], graphs: Sequence[Graph]
+    ) -> None:
+        """What each text speaks for is put in the place of what it spoke for before, one text after
+        the other. `graphs`: what each of them says."""
+        signs = [
+            self.rules.patterns.signs(source, graph)
+            for source, graph in zip(sources, graphs, strict=True)
+        ]
+        # Read at once what is asked for one by one below, where the rows are held.
+        await rows.of_sources([one.source_id for one in sources])
+        await rows.by_ids([each.derived_id for some in signs for each in some])
+        quotes = _Quotes(self.embedder)
+        for source, graph, spoken in zip(sources, graphs, signs, strict=True):
+            part = scene_of(source, graph, self.rules.signals)
+            scene_id = None if part is None else await self._scene(rows, source, part, quotes)
+            await self._settle(rows, source, spoken, scene_id, part)
 
-        async def work(rows: DerivedRows) -> None:
-            await self._settle(rows, source, signs, scene_id, part)
-
-        if signs or part is not None or await self._resting(source.user_id, source.source_id):
-            await self.store.change(WriteScope(source.user_id), work)
-
-    async def take_back(self, user_id: str, source_id: str) -> None:
-        """What rests on it loses it, and falls where too little is left. What a person told of it
-        stays while it is there, whether it matters or not."""
-        resting = await self._resting(user_id, source_id)
-        told = any(one.made_by is not None for one in resting)
-        stays = told and await self._is_there(user_id, source_id)
-
-        async def work(rows: DerivedRows) -> None:
-            found = await rows.of_source(source_id)
+    async def take_back(self, rows: DerivedRows, user_id: str, source_ids: Sequence[str]) -> None:
+        """What rests on these loses them, and falls where too little is left. What a person told of
+        one stays while it is there, whether it matters or not."""
+        await rows.of_sources(source_ids)
+        for source_id in source_ids:
+            found = await rows.of_sources([source_id])
+            told = any(one.made_by is not None for one in found)
+            stays = told and await self._is_there(user_id, source_id)
             losing = [one for one in found if one.made_by is None or not stays]
             await self._put(rows, [(one, without_source(one, source_id)) for one in losing])
-
-        if resting:
-            await self.store.change(WriteScope(user_id), work)
-
-    async def _resting(self, user_id: str, source_id: str) -> list[Derived]:
-        return await self.store.reads(ReadScope(user_id)).of_source(source_id)
 
     async def _is_there(self, user_id: str, source_id: str) -> bool:
         item = await self.items.get(ReadScope(user_id, include_shared=False), source_id)
         return item is not None and item.memory_id == source_id and stands(item, self.clock.now())
 
-    async def _graph(self, source: SourceText) -> Graph:
-        reads = self.knowledge.reads(ReadScope(source.user_id))
-        statements = await reads.statements(StatementsWanted(source_ids=(source.source_id,)))
-        if not statements:
-            return Graph()
-        ends = (
-            end
-            for one in statements
-            for end in (one.subject_id, one.object_id, one.holder_id, one.target_id)
-        )
-        nodes = await reads.entities(list(dict.fromkeys(end for end in ends if end)))
-        return Graph(tuple(statements), {one.entity_id: one for one in nodes})
-
     # --- scenes
 
-    async def _scene(self, source: SourceText, part: Evidence) -> str:
+    async def _scene(
+        self, rows: DerivedRows, source: SourceText, part: Evidence, quotes: "_Quotes"
+    ) -> str:
         """The id of the scene that a part belongs to, or begins."""
-        reads = self.store.reads(ReadScope(source.user_id))
         wanted = DerivedWanted(
             kind=DerivedKind.EPISODE,
             states=(State.ACCEPTED,),
@@ -115,10 +99,10 @@ class DerivingService:
             since=part.happened_at - GAP,
             until=part.happened_at + GAP,
         )
-        found = await reads.wanted(wanted, MOST_SCENES)
+        found = await rows.wanted(wanted, MOST_SCENES)
         alone = (without_source(one, part.source_id) for one in found if one.made_by is None)
         others = [one for one in alone if one.sources]
-        scene = joined(part, others, await self._cosines(part, others)) if others else None
+        scene = joined(part, others, await quotes.cosines(part, others)) if others else None
         if scene is not None:
             return scene.derived_id
         about = (source.subject_id or "", source.perspective_owner_id or "")
@@ -127,20 +111,6 @@ class DerivingService:
             # It began a scene that goes on without it.
             made = derived_id(made, content_hash(part.quote))
         return made
-
-    async def _cosines(self, part: Evidence, scenes: Sequence[Derived]) -> list[float] | None:
-        texts = [part.quote, *(one.quote for scene in scenes for one in scene.sources)]
-        try:
-            vectors = await self.embedder.embed(texts, "passage", timeout_s=EMBED_S)
-        except EmbedderDown:
-            return None
-        own, rest = middle(vectors[:1]), vectors[1:]
-        found, at = [], 0
-        for scene in scenes:
-            size = len(scene.sources)
-            found.append(float(np.dot(own, middle(rest[at : at + size]))))
-            at += size
-        return found
 
     # --- one difference
 
@@ -153,7 +123,8 @@ class DerivingService:
         part: Evidence | None,
     ) -> None:
         # What a person made of a source stands until the source goes.
-        resting = [one for one in await rows.of_source(source.source_id) if one.made_by is None]
+        found = await rows.of_sources([source.source_id])
+        resting = [one for one in found if one.made_by is None]
         stored = {one.derived_id: one for one in resting}
         new = {one.derived_id for one in signs} | ({scene_id} if scene_id else set())
         missing = sorted(new - stored.keys())
@@ -208,12 +179,13 @@ class DerivingService:
                 row = revised(old, row, now, None)
             if row == old:
                 continue
-            put.append(replace(row, updated_at=now))
+            row = replace(row, updated_at=now)
+            put.append(row)
             if row.state in TOLD and not (old is not None and old.is_shown):
                 told.append(row)
         await rows.put(put)
         await rows.delete(gone)
-        await rows.tell(told, now)
+        await rows.tell(told)
 
     def _worded(self, row: Derived) -> Derived:
         """By the rules, unless a person gave it its words, or declined it and nothing is left."""
@@ -227,6 +199,35 @@ class DerivingService:
         else:
             return row
         return replace(row, title=title, text=text)
+
+
+@dataclass(eq=False)
+class _Quotes:
+    """What the parts of scenes mean. Within a change each is asked for once; an embedder that is
+    away is not waited for again."""
+
+    embedder: Embedder
+    _vectors: dict[str, np.ndarray] = field(default_factory=dict)
+    _away: bool = False
+
+    async def cosines(self, part: Evidence, scenes: Sequence[Derived]) -> list[float] | None:
+        """Of a part to the middle of each scene; None: nobody knows now."""
+        parts = [[one.quote for one in scene.sources] for scene in scenes]
+        if not await self._ask([part.quote, *(quote for some in parts for quote in some)]):
+            return None
+        own = middle([self._vectors[part.quote]])
+        rest = (middle([self._vectors[quote] for quote in some]) for some in parts)
+        return [float(np.dot(own, one)) for one in rest]
+
+    async def _ask(self, quotes: Sequence[str]) -> bool:
+        new = [one for one in dict.fromkeys(quotes) if one not in self._vectors]
+        if new and not self._away:
+            try:
+                found = await self.embedder.embed(new, "passage", timeout_s=EMBED_S)
+                self._vectors.update(zip(new, found, strict=True))
+            except EmbedderDown:
+                self._away = True
+        return not (new and self._away)
 
 
 # States in which a row is news.

@@ -12,7 +12,7 @@ from rayapp.text.hebrew import STOP_WORDS, is_hebrew, without_prefixes
 from rayapp.text.lemmas import lemmas
 from rayapp.text.normalize import normalize
 from rayapp.text.tokens import tokens
-from rayapp.text.utterance import word_reading
+from rayapp.text.utterance import reading, word_reading
 from rayapp.understanding.records import Override, Signal
 
 # Shortest word, letters, that is looked for behind Hebrew prefixes.
@@ -82,7 +82,10 @@ class _Words:
             if found:
                 yield at, at + max(found)
 
-    def said(self, words: Sequence[frozenset[str]]) -> bool:
+    def said(self, words: Sequence[frozenset[str]], forms: frozenset[str]) -> bool:
+        """`forms`: all of the words."""
+        if self._by_first.keys().isdisjoint(forms):
+            return False
         return next(self.places(words), None) is not None
 
 
@@ -155,10 +158,12 @@ def count_said(name: str, text: str, words: SignalWords) -> int:
     return sum(1 for _ in words[name].places(said))
 
 
+@reading
 def _by_words(sentence: str, tables: SignalWords) -> ReadSentence:
     raw = [token.text for token in tokens(normalize(sentence))]
     words = [_forms(one) for one in raw]
-    said = {name: tables[name].said(words) for name in WHOLE}
+    forms = frozenset(form for word in words for form in word)
+    said = {name: tables[name].said(words, forms) for name in WHOLE}
     asks = _opens(tables["asks"], words) and not _opens(tables["keeps"], words)
     asks = asks or sentence.rstrip().endswith("?")
     errand = said["errands"]

@@ -83,6 +83,13 @@ def row_of(item: MemoryItem, trace_id: str) -> Understanding:
     )
 
 
+def gone_row(user_id: str, memory_id: str, at: datetime) -> Understanding:
+    """The row of a source that is not there, which tells the queue to take back what it gave."""
+    return Understanding(
+        user_id=user_id, memory_id=memory_id, source_hash="", version=0, said_at=at, gone=True
+    )
+
+
 def source_text(item: MemoryItem, sides: Sequence[Importance], *, whole: bool) -> SourceText:
     """What is derived from: the sides that passed; `whole`: all of them."""
     words = sides_of(item)

@@ -276,7 +276,7 @@ class MergeService:
             synonyms=(), attributes={}, verified_by=None, merged_into=None, joined=False,
         )  # fmt: skip
         for source_id in new.memory_ids:
-            given = await rows.given(source_id)
+            given = next(iter(await rows.given([source_id])), None)
             mention = _mention(given, new.node_id)
             if given is None or mention is None:
                 raise InvalidInput(
@@ -285,7 +285,7 @@ class MergeService:
                 )
             node = counted(node, mention, None, None)
             part = counted(part, None, replace(mention, entity_id=made), given.said_at)
-            await rows.put_given(_with(given, mention, made))
+            await rows.put_given([_with(given, mention, made)])
         if node.mentions < 1 and not node.verified:
             raise InvalidInput(
                 "Every memory of the node was named; leave at least one with it.",

@@ -19,6 +19,7 @@ from rayapp.understanding.statements.records import (
     Statement,
 )
 from rayapp.understanding.statements.rules.additions import RegistryVersion, Ruling, Witness
+from rayapp.understanding.statements.rules.facts import meant_by
 
 T = TypeVar("T")
 # More statements of one slot, or around one entity, than are read at once.
@@ -44,11 +45,38 @@ class StatementsWanted:
     relations: tuple[str, ...] | None = None
     spans: tuple[Span, ...] | None = None
 
+    def has(self, one: Statement) -> bool:
+        """Whether it meets all of them."""
+        pairs = (
+            (self.source_ids, one.source_id),
+            (self.slots, one.slot),
+            (self.fact_ids, one.fact_id),
+            (self.subject_ids, one.subject_id),
+            (self.object_ids, one.object_id),
+            (self.relations, one.relation),
+            (self.spans, one.span),
+        )
+        if any(values is not None and value not in values for values, value in pairs):
+            return False
+        premises = {each.fact_id for each in one.premises}
+        if self.premise_ids is not None and premises.isdisjoint(self.premise_ids):
+            return False
+        if self.touching is None and self.naming is None:
+            return True
+        ends = {one.subject_id, one.object_id}
+        if self.touching is not None and ends.isdisjoint(self.touching):
+            return False
+        meant = meant_by(one)
+        ends |= {one.holder_id, one.target_id, meant.subject_id, meant.object_id}
+        ends |= {meant.holder_id, meant.target_id}
+        return self.naming is None or not ends.isdisjoint(self.naming)
+
 
 class KnowledgeReads(Protocol):
     """The rows of one user."""
 
-    async def given(self, source_id: str) -> Given | None: ...
+    async def given(self, source_ids: Sequence[str]) -> list[Given]:
+        """What these sources gave, of those that gave something."""
 
     async def gave(self, source_ids: Sequence[str]) -> set[str]:
         """Those of these sources that have a row."""
@@ -82,8 +110,8 @@ class KnowledgeReads(Protocol):
 class KnowledgeRows(KnowledgeReads, Protocol):
     """The same within a change: what it reads stays as it is until it ends."""
 
-    async def put_given(self, given: Given) -> None: ...
-    async def delete_given(self, source_id: str) -> None: ...
+    async def put_given(self, given: Sequence[Given]) -> None: ...
+    async def delete_given(self, source_ids: Sequence[str]) -> None: ...
     async def put_entities(self, entities: Sequence[Entity]) -> None: ...
     async def delete_entities(self, entity_ids: Sequence[str]) -> None: ...
     async def put_statements(self, statements: Sequence[Statement]) -> None: ...

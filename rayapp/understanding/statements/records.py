@@ -1,5 +1,6 @@
 """Statements and entities as values: what a source gave, and the graph that it makes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -193,6 +194,17 @@ class Relationship:
     intensity: str | None
     verified: bool
     mentions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """What one source gave to the typed graph."""
+
+    statements: tuple[Statement, ...] = ()
+    entities: Mapping[str, Entity] | None = None
+
+    def node(self, entity_id: str | None) -> Entity | None:
+        return (self.entities or {}).get(entity_id or "")
 
 
 class MergeKind(StrEnum):

@@ -2,16 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple
 
 from rayapp.core.runtime import Clock
-from rayapp.core.scope import ReadScope, WriteScope
 from rayapp.memory.item import derived_id, other_person
 from rayapp.text.expansions import Expansions
 from rayapp.text.normalize import content_hash
 from rayapp.understanding.ports import SourceText
 from rayapp.understanding.statements.growth import GrowthService
-from rayapp.understanding.statements.ports import KnowledgeRows, KnowledgeStore
-from rayapp.understanding.statements.records import Entity, Given, Mention, Premise, Span, Statement
+from rayapp.understanding.statements.ports import KnowledgeRows, StatementsWanted
+from rayapp.understanding.statements.records import (
+    Entity,
+    Given,
+    Graph,
+    Mention,
+    Premise,
+    Span,
+    Statement,
+)
 from rayapp.understanding.statements.registries import Registries
 from rayapp.understanding.statements.resolving import RESOLVED_TYPES, Resolver
 from rayapp.understanding.statements.rules.facts import Stated, ids_of, read_as
@@ -27,18 +36,49 @@ from rayapp.understanding.statements.rules.identity import (
 )
 from rayapp.understanding.statements.rules.reading import Claim, Named, Reader, Reading
 from rayapp.understanding.statements.rules.registry import ANY, OF_ONE_SOURCE, PERSON, Ontology
-from rayapp.understanding.statements.settlement import known_by, premises_now, settle
+from rayapp.understanding.statements.settlement import (
+    foresee_slots,
+    known_by,
+    premises_now,
+    settle_entities,
+    settle_statements,
+)
 
 # How the speaker is called where nobody gave them a name.
 I_AM = "I"
 
 
+class Read(NamedTuple):
+    """A text, and what it says."""
+
+    source: SourceText
+    reading: Reading
+
+
+class Said(NamedTuple):
+    """What a text says, by its nodes. `gone`: what it said before, and not any more; `nodes`: as
+    they stand after it."""
+
+    source_id: str
+    gone: tuple[Statement, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    nodes: Mapping[str, Entity] = MappingProxyType({})
+    new_names: tuple[str, ...] = ()
+
+
+class News(NamedTuple):
+    """What a look is to be had at: nodes with new names, and labels that the registry lacks."""
+
+    names: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
 class StatementsService:
-    """Implements `understanding.ports.Understander`."""
+    """Turns texts of one user into rows of the typed graph. Nodes come first, of all texts in their
+    order, and then what is said of them: neither asks for the other."""
 
     def __init__(
         self,
-        store: KnowledgeStore,
         reader: Reader,
         registries: Registries,
         expansions: Expansions | None,
@@ -48,54 +88,118 @@ class StatementsService:
         clock: Clock,
     ) -> None:
         self.resolver, self.growth = resolver, growth
-        self._store, self._reader, self._registries = store, reader, registries
+        self._reader, self._registries = reader, registries
         self._expansions, self._clock = expansions, clock
 
-    async def understand(self, source: SourceText) -> None:
-        """Derive from it; what the same source gave before is replaced by difference."""
-        reading = self._reader.read(source.text, source.said_at)
+    async def ontology(self, user_id: str) -> Ontology:
+        """By which the user's texts are read."""
+        return await self._registries.of(user_id)
+
+    def read(self, source: SourceText, ontology: Ontology) -> Read:
+        """What it says. It takes most of the time and asks for no row."""
+        return Read(source, read_with(self._reader.read(source.text, source.said_at), ontology))
+
+    async def settle(
+        self, rows: KnowledgeRows, texts: Sequence[Read], ontology: Ontology
+    ) -> tuple[list[Graph], News]:
+        """Put what they say in the place of what the same sources said before, by difference, as if
+        one text came after the other; and what each of them says."""
+        await self._foresee(rows, texts, ontology.version)
+        said = [await self._say(rows, one, ontology) for one in texts]
+        touched = [each for one in said for each in (*one.statements, *one.gone)]
+        await foresee_slots(rows, touched, ontology)
+        graphs = []
+        for one in said:
+            statements = await premises_now(rows, one.statements, ontology)
+            await settle_statements(rows, one.gone, statements, ontology)
+            graphs.append(await _graph(rows, one))
+        labels = (
+            claim.label
+            for text in texts
+            for claim in text.reading.claims
+            if claim.relation == ANY and claim.label
+        )
+        names = (name for one in said for name in one.new_names)
+        return graphs, News(tuple(dict.fromkeys(names)), tuple(dict.fromkeys(labels)))
+
+    async def look(self, user_id: str, news: News) -> None:
+        """Who the new names may be, and whether enough texts needed a kind that is not there."""
+        if news.names and self.resolver is not None:
+            await self.resolver.look(user_id, news.names)
+        if news.labels and self.growth is not None:
+            await self.growth.look(user_id, news.labels)
+
+    async def take_back(
+        self, rows: KnowledgeRows, source_ids: Sequence[str], ontology: Ontology
+    ) -> None:
+        """What only these sources gave goes."""
+        for before in await rows.given(source_ids):
+            gone = await rows.statements(StatementsWanted(source_ids=(before.source_id,)))
+            await settle_statements(rows, gone, (), ontology)
+            await settle_entities(rows, before, None, {})
+
+    async def _foresee(self, rows: KnowledgeRows, texts: Sequence[Read], version: int) -> None:
+        """Read at once what the texts will ask for one by one, where the rows are held. A guess
+        that is wrong costs a read, and changes nothing."""
+        ids = [one.source.source_id for one in texts]
+        await rows.given(ids)
+        await rows.statements(StatementsWanted(source_ids=tuple(ids)))
+        first, owned = set[str](), list[Read]()
+        for source, reading in texts:
+            for one in reading.entities:
+                first |= _looked_up(self._wanted(source, one, {}))
+            if any(one.owner is not None for one in reading.entities):
+                owned.append(Read(source, reading))
+        if first:
+            await known_by(rows, sorted(first))
+        roles = set[str]()
+        for source, reading in owned:
+            nodes, wanted = dict[int, Entity](), dict[int, Wanted]()
+            places = [at for at, one in enumerate(reading.entities) if one.owner in (None, at)]
+            for at in places:
+                wanted[at] = self._wanted(source, reading.entities[at], nodes)
+            await self._find(rows, source, places, wanted, nodes, None, version)
+            for one in reading.entities:
+                roles |= _looked_up(self._wanted(source, one, nodes))
+        if roles - first:
+            await known_by(rows, sorted(roles))
+
+    async def _say(self, rows: KnowledgeRows, text: Read, ontology: Ontology) -> Said:
+        """The nodes of a text, and its statements, which are not put yet."""
+        source, reading = text
+        before = next(iter(await rows.given([source.source_id])), None)
+        old: list[Statement] = []
+        if before is not None:
+            old = await rows.statements(StatementsWanted(source_ids=(source.source_id,)))
         if not reading.claims:  # as most texts, which gave nothing before either
-            reads = self._store.reads(ReadScope(source.user_id))
-            if await reads.given(source.source_id) is not None:
-                await self.take_back(source.user_id, source.source_id)
-            return
+            await settle_entities(rows, before, None, {})
+            return Said(source.source_id, tuple(old))
         now = self._clock.now()
-        ontology = await self._registries.of(source.user_id)
-        reading = read_with(reading, ontology)
-
-        async def work(rows: KnowledgeRows) -> list[str]:
-            before = await rows.given(source.source_id)
-            named, new = await self._nodes(rows, source, reading, before, ontology.version)
-            statements = [
-                self._statement(source, claim, reading, named, now, ontology)
-                for claim in reading.claims
-            ]
-            nodes = {one.entity_id: one for one in named.values()}
-            roots = {one.entity_id: one.root_id for one in nodes.values() if one.merged_into}
-            if roots:
-                user_id = source.user_id
-                statements = [read_as(one, user_id, roots, ontology) for one in statements]
-            statements = await premises_now(rows, _once(statements), ontology)
-            given = _given(source, named, new, now, ontology.version)
-            await settle(rows, source.source_id, before, given, statements, ontology, nodes)
-            return [one.entity_id for one in nodes.values() if _is_new_name(one)]
-
-        new_names = await self._store.change(WriteScope(source.user_id), work)
-        if new_names and self.resolver is not None:
-            await self.resolver.look(source.user_id, new_names)
-        labels = [one.label for one in reading.claims if one.relation == ANY and one.label]
-        if labels and self.growth is not None:
-            await self.growth.look(source.user_id, labels)
-
-    async def take_back(self, user_id: str, source_id: str) -> None:
-        """What only this source gave goes."""
-        ontology = await self._registries.of(user_id)
-
-        async def work(rows: KnowledgeRows) -> None:
-            before = await rows.given(source_id)
-            await settle(rows, source_id, before, None, (), ontology, {})
-
-        await self._store.change(WriteScope(user_id), work)
+        named, new = await self._nodes(rows, source, reading, before, ontology.version)
+        statements = _once(
+            [self._statement(source, one, reading, named, now, ontology) for one in reading.claims]
+        )
+        nodes = {one.entity_id: one for one in named.values()}
+        roots = {one.entity_id: one.root_id for one in nodes.values() if one.merged_into}
+        if roots:
+            user_id = source.user_id
+            statements = _once([read_as(one, user_id, roots, ontology) for one in statements])
+        kept = {one.statement_id for one in statements}
+        given = _given(source, named, new, now, ontology.version)
+        await settle_entities(rows, before, given, nodes)
+        ends = dict.fromkeys(
+            end
+            for one in statements
+            for end in (one.subject_id, one.object_id, one.holder_id, one.target_id)
+            if end
+        )
+        return Said(
+            source.source_id,
+            tuple(one for one in old if one.statement_id not in kept),
+            tuple(statements),
+            {one.entity_id: one for one in await rows.entities(list(ends))},
+            tuple(one.entity_id for one in nodes.values() if _is_new_name(one)),
+        )
 
     async def _nodes(
         self,
@@ -130,12 +234,7 @@ class StatementsService:
         before: Given | None,
         version: int,
     ) -> None:
-        keys = {
-            key
-            for at in places
-            if wanted[at].type not in OF_ONE_SOURCE
-            for key in wanted[at].all_keys
-        }
+        keys = {key for at in places for key in _looked_up(wanted[at])}
         known = await known_by(rows, sorted(keys)) if keys else {}
         wholes = [whole(*one) for one in known.values()]
         for at in places:
@@ -215,6 +314,25 @@ class StatementsService:
             intensity=claim.intensity,
             ontology=ontology.version,
         )
+
+
+async def _graph(rows: KnowledgeRows, said: Said) -> Graph:
+    """What a text gave, as it stands right after it."""
+    if not said.statements:
+        return Graph()
+    found = await rows.statements(StatementsWanted(source_ids=(said.source_id,)))
+    ends = (
+        end
+        for one in found
+        for end in (one.subject_id, one.object_id, one.holder_id, one.target_id)
+    )
+    named = sorted({one for one in ends if one is not None} & said.nodes.keys())
+    return Graph(tuple(found), {one: said.nodes[one] for one in named})
+
+
+def _looked_up(wanted: Wanted) -> set[str]:
+    """The keys by which a node is looked for."""
+    return set() if wanted.type in OF_ONE_SOURCE else set(wanted.all_keys)
 
 
 def _chosen(

@@ -36,33 +36,14 @@ async def with_parts(
     return {one: (root, parts[one]) for one, root in roots.items()}
 
 
-async def settle(
-    rows: KnowledgeRows,
-    source_id: str,
-    before: Given | None,
-    given: Given | None,
-    statements: Sequence[Statement],
-    ontology: Ontology,
-    nodes: Mapping[str, Entity],
+async def settle_statements(
+    rows: KnowledgeRows, gone: Sequence[Statement], put: Sequence[Statement], ontology: Ontology
 ) -> None:
-    """Put what a source gives in the place of what it gave `before`; None: it gives nothing more.
-
-    Args:
-        nodes: those that it names, by id, as they stand or are new.
-    """
-    mine = StatementsWanted(source_ids=(source_id,))
-    old = await rows.statements(mine) if before is not None else []
-    kept = {one.statement_id for one in statements}
-    gone = [one for one in old if one.statement_id not in kept]
+    """Put what a source says in the place of what it does not say any more."""
     await rows.delete_statements([one.statement_id for one in gone])
-    if statements:
-        await rows.put_statements(statements)
-    await settle_slots(rows, statements, gone, ontology)
-    await _settle_entities(rows, before, given, nodes)
-    if given is None:
-        await rows.delete_given(source_id)
-    else:
-        await rows.put_given(given)
+    if put:
+        await rows.put_statements(put)
+    await settle_slots(rows, put, gone, ontology)
 
 
 async def settle_slots(
@@ -89,29 +70,53 @@ async def settle_slots(
     await rows.put_statements([one for key, one in wanted.items() if stored.get(key) != one])
 
 
-async def _standing_in(
-    rows: KnowledgeRows, put: Sequence[Statement], gone: Sequence[Statement], ontology: Ontology
-) -> list[Statement]:
-    """What stands in the slots of these. What only adds is ended by an end alone: the thousand
-    others that say the same are not read."""
+async def foresee_slots(
+    rows: KnowledgeReads, statements: Sequence[Statement], ontology: Ontology
+) -> None:
+    """Read at once what settling these will ask for, where the rows are held."""
+    if not statements:
+        return
+    await _slots(rows, *_slots_of(statements, (), ontology))
+    await _resting(rows, statements, ontology)
+    pairs = _premises_of(statements, ontology)
+    if pairs:
+        await rows.statements(_pairs(pairs))
+
+
+def _slots_of(
+    put: Sequence[Statement], gone: Sequence[Statement], ontology: Ontology
+) -> tuple[set[str], set[str]]:
+    """Slots that are read whole, and those that are only added to."""
 
     def adds(one: Statement) -> bool:
         return one.span is Span.HOLDS and not ontology.row_of(one.relation).functional
 
     whole = {one.slot for one in (*put, *gone) if not adds(one)}
-    added = {one.slot for one in put} - whole
+    return whole, {one.slot for one in put} - whole
+
+
+async def _slots(rows: KnowledgeReads, whole: set[str], added: set[str]) -> list[Statement]:
+    """What only adds is ended by an end alone: the thousand others that say the same are not
+    read."""
     found: list[Statement] = []
     if whole:
         found += await rows.statements(StatementsWanted(slots=tuple(sorted(whole))))
     if added:
         ends = StatementsWanted(slots=tuple(sorted(added)), spans=(Span.ENDS,))
         found += await rows.statements(ends)
-        found += [one for one in put if one.slot in added]
     return found
 
 
+async def _standing_in(
+    rows: KnowledgeRows, put: Sequence[Statement], gone: Sequence[Statement], ontology: Ontology
+) -> list[Statement]:
+    """What stands in the slots of these."""
+    whole, added = _slots_of(put, gone, ontology)
+    return [*await _slots(rows, whole, added), *(one for one in put if one.slot in added)]
+
+
 async def _resting(
-    rows: KnowledgeRows, touched: Iterable[Statement], ontology: Ontology
+    rows: KnowledgeReads, touched: Iterable[Statement], ontology: Ontology
 ) -> list[Statement]:
     """What rests on the relations of these, of the same subjects; and, of these, what rests on
     another one, read with that."""
@@ -133,19 +138,10 @@ async def premises_now(
     rows: KnowledgeRows, statements: Sequence[Statement], ontology: Ontology
 ) -> list[Statement]:
     """New statements with the premises that stand already."""
-    needed = {
-        (one.subject_id, relation)
-        for one in statements
-        for relation in ontology.rests_on(one.relation, one.label)
-    }
+    needed = _premises_of(statements, ontology)
     if not needed:
         return list(statements)
-    standing = await rows.statements(
-        StatementsWanted(
-            subject_ids=tuple({subject for subject, _ in needed}),
-            relations=tuple({relation for _, relation in needed}),
-        )
-    )
+    standing = await rows.statements(_pairs(needed))
     found = {one.statement_id: one for one in statements}
     for subject in {subject for subject, _ in needed}:
         mine = [one for one in found.values() if one.subject_id == subject]
@@ -155,9 +151,31 @@ async def premises_now(
     return list(found.values())
 
 
-async def _settle_entities(
+def _premises_of(statements: Sequence[Statement], ontology: Ontology) -> set[tuple[str, str]]:
+    """Subjects and relations that these rest on."""
+    return {
+        (one.subject_id, relation)
+        for one in statements
+        for relation in ontology.rests_on(one.relation, one.label)
+    }
+
+
+def _pairs(pairs: set[tuple[str, str]]) -> StatementsWanted:
+    return StatementsWanted(
+        subject_ids=tuple({subject for subject, _ in pairs}),
+        relations=tuple({relation for _, relation in pairs}),
+    )
+
+
+async def settle_entities(
     rows: KnowledgeRows, before: Given | None, given: Given | None, nodes: Mapping[str, Entity]
 ) -> None:
+    """The nodes that a source names, and what it gave, in the place of what it gave `before`; None:
+    it gives nothing more.
+
+    Args:
+        nodes: those that it names, by id, as they stand or are new.
+    """
     gone = {one.entity_id: one for one in (before.mentions if before else ())}
     new = {one.entity_id: one for one in (given.mentions if given else ())}
     # An event is made anew with each reading of its source: what is counted is the one that stands.
@@ -178,6 +196,10 @@ async def _settle_entities(
     await rows.put_entities(put)
     if delete:
         await _leave(rows, delete)
+    if given is not None:
+        await rows.put_given([given])
+    elif before is not None:
+        await rows.delete_given([before.source_id])
 
 
 async def _leave(rows: KnowledgeRows, nodes: Sequence[Entity]) -> None:

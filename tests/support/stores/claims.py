@@ -1,6 +1,6 @@
 """A working `ClaimQueue` in process memory."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
@@ -36,6 +36,10 @@ class InMemoryClaimQueue(Generic[Row]):
         fence = known.fence + 1 if known else 1
         self._rows[self._key(row)] = _Kept(row, priority, self._at(delay_s), fence)
 
+    async def offer_all(self, rows: Sequence[Row], *, priority: int = 0) -> None:
+        for row in rows:
+            await self.offer(row, priority=priority)
+
     async def claim(self, owner: str, limit: int, claim_s: float) -> list[Claim[Row]]:
         now = to_ms(self._clock.now())
         ready = [one for one in self._rows.values() if self._waits(one) and one.due <= now]
@@ -67,6 +71,12 @@ class InMemoryClaimQueue(Generic[Row]):
         else:
             held.row, held.state, held.error = row, WorkState.DONE, None
         return True
+
+    async def keep_all(self, kept: Sequence[tuple[Claim[Row], Row]]) -> list[bool]:
+        return [await self.keep(claim, row) for claim, row in kept]
+
+    async def finish_all(self, done: Sequence[tuple[Claim[Row], Row]]) -> list[bool]:
+        return [await self.finish(claim, row) for claim, row in done]
 
     async def retry(self, claim: Claim[Row], *, delay_s: float, error: str, counts: bool) -> bool:
         held = self._held(claim)

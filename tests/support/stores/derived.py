@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
 from typing import TypeVar
 
 from rayapp.core.scope import ReadScope, WriteScope
@@ -13,6 +13,7 @@ from rayapp.understanding.derived.ports import MOST_ROWS, DerivedWanted
 from rayapp.understanding.derived.records import Derived, DerivedKind, State
 from rayapp.understanding.derived.rules.news import news_of
 from rayapp.understanding.ports import SourcePage
+from tests.support.stores.knowledge import InMemoryKnowledgeRows, InMemoryKnowledgeStore
 
 T = TypeVar("T")
 Rows = dict[tuple[str, str], Derived]
@@ -28,14 +29,14 @@ class InMemoryDerivedRows:
         keys = ((self._user_id, one) for one in dict.fromkeys(ids))
         return [one for key in keys if (one := self._rows.get(key)) is not None]
 
-    async def of_source(self, source_id: str) -> list[Derived]:
+    async def of_sources(self, source_ids: Sequence[str]) -> list[Derived]:
         found = [
-            one for one in self._mine() if any(each.source_id == source_id for each in one.sources)
+            one for one in self._mine() if any(each.source_id in source_ids for each in one.sources)
         ]
         return sorted(found, key=lambda one: one.derived_id)
 
     async def wanted(self, wanted: DerivedWanted, limit: int = MOST_ROWS) -> list[Derived]:
-        found = [one for one in self._mine() if _is_wanted(one, wanted)]
+        found = [one for one in self._mine() if wanted.has(one)]
         found.sort(key=lambda one: one.derived_id)
         found.sort(key=lambda one: one.last_at, reverse=True)
         return found[: max(0, limit)]
@@ -47,8 +48,8 @@ class InMemoryDerivedRows:
         for one in ids:
             self._rows.pop((self._user_id, one), None)
 
-    async def tell(self, rows: Sequence[Derived], at: datetime) -> None:
-        self._events += [news_of(self._user_id, one, at) for one in rows]
+    async def tell(self, rows: Sequence[Derived]) -> None:
+        self._events += [news_of(self._user_id, one) for one in rows]
 
     def _mine(self) -> list[Derived]:
         return [row for (user_id, _), row in self._rows.items() if user_id == self._user_id]
@@ -97,21 +98,19 @@ class InMemoryDerivedStore:
         )
 
 
-def _is_wanted(one: Derived, wanted: DerivedWanted) -> bool:
-    if wanted.kind not in (None, one.kind):
-        return False
-    if wanted.states is not None and one.state not in wanted.states:
-        return False
-    if wanted.types is not None and (one.pattern is None or one.pattern.type not in wanted.types):
-        return False
-    for allowed, value in (
-        (wanted.subject_ids, one.subject_id),
-        (wanted.perspective_ids, one.perspective_owner_id),
-    ):
-        if allowed is not None and value not in allowed:
-            return False
-    if wanted.node_ids is not None and not set(one.node_ids).intersection(wanted.node_ids):
-        return False
-    if wanted.since is not None and one.last_at < wanted.since:
-        return False
-    return wanted.until is None or one.first_at <= wanted.until
+@dataclass(frozen=True)
+class InMemoryUnderstoodStore:
+    """Implements `UnderstoodStore` over the two."""
+
+    knowledge: InMemoryKnowledgeStore
+    derived: InMemoryDerivedStore
+
+    async def change(
+        self,
+        scope: WriteScope,
+        work: Callable[[InMemoryKnowledgeRows, InMemoryDerivedRows], Awaitable[T]],
+    ) -> T:
+        async def both(known: InMemoryKnowledgeRows) -> T:
+            return await self.derived.change(scope, lambda rows: work(known, rows))
+
+        return await self.knowledge.change(scope, both)

@@ -10,7 +10,6 @@ from rayapp.memory.rules.filtering import checked_user
 from rayapp.understanding.ports import SourcePage
 from rayapp.understanding.statements.ports import MOST_STATEMENTS, StatementsWanted
 from rayapp.understanding.statements.records import Entity, Given, Merge, MergeState, Statement
-from rayapp.understanding.statements.rules.facts import meant_by
 
 T = TypeVar("T")
 RowT = TypeVar("RowT")
@@ -35,8 +34,9 @@ class InMemoryKnowledgeRows:
     def __init__(self, tables: KnowledgeTables, user_id: str) -> None:
         self._tables, self._user_id = tables, user_id
 
-    async def given(self, source_id: str) -> Given | None:
-        return self._tables.given.get((self._user_id, source_id))
+    async def given(self, source_ids: Sequence[str]) -> list[Given]:
+        keys = ((self._user_id, one) for one in dict.fromkeys(source_ids))
+        return [one for key in keys if (one := self._tables.given.get(key)) is not None]
 
     async def gave(self, source_ids: Sequence[str]) -> set[str]:
         return {one for one in source_ids if (self._user_id, one) in self._tables.given}
@@ -86,16 +86,17 @@ class InMemoryKnowledgeRows:
     async def statements(
         self, wanted: StatementsWanted, limit: int = MOST_STATEMENTS
     ) -> list[Statement]:
-        found = [one for one in self._mine(self._tables.statements) if _is_wanted(one, wanted)]
+        found = [one for one in self._mine(self._tables.statements) if wanted.has(one)]
         found.sort(key=lambda one: one.statement_id)
         found.sort(key=lambda one: one.confirmed_at, reverse=True)
         return found[: max(0, limit)]
 
-    async def put_given(self, given: Given) -> None:
-        self._tables.given[self._user_id, given.source_id] = given
+    async def put_given(self, given: Sequence[Given]) -> None:
+        self._tables.given.update({(self._user_id, one.source_id): one for one in given})
 
-    async def delete_given(self, source_id: str) -> None:
-        self._tables.given.pop((self._user_id, source_id), None)
+    async def delete_given(self, source_ids: Sequence[str]) -> None:
+        for one in source_ids:
+            self._tables.given.pop((self._user_id, one), None)
 
     async def put_entities(self, entities: Sequence[Entity]) -> None:
         self._tables.entities.update({(self._user_id, one.entity_id): one for one in entities})
@@ -168,27 +169,3 @@ class InMemoryKnowledgeStore:
 def _replace(held: dict[Any, Any], new: dict[Any, Any]) -> None:
     held.clear()
     held.update(new)
-
-
-def _is_wanted(one: Statement, wanted: StatementsWanted) -> bool:
-    pairs = (
-        (wanted.source_ids, one.source_id),
-        (wanted.slots, one.slot),
-        (wanted.fact_ids, one.fact_id),
-        (wanted.subject_ids, one.subject_id),
-        (wanted.object_ids, one.object_id),
-        (wanted.relations, one.relation),
-        (wanted.spans, one.span),
-    )
-    if any(values is not None and value not in values for values, value in pairs):
-        return False
-    premises = {each.fact_id for each in one.premises}
-    if wanted.premise_ids is not None and premises.isdisjoint(wanted.premise_ids):
-        return False
-    ends = {one.subject_id, one.object_id}
-    if wanted.touching is not None and ends.isdisjoint(wanted.touching):
-        return False
-    meant = meant_by(one)
-    ends |= {one.holder_id, one.target_id, meant.subject_id, meant.object_id}
-    ends |= {meant.holder_id, meant.target_id}
-    return wanted.naming is None or not ends.isdisjoint(wanted.naming)

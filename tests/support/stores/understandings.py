@@ -9,7 +9,7 @@ from rayapp.core.runtime import Clock
 from rayapp.memory.item import MemoryItem, Status, point_id_of
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.understanding.records import MOST_HEARD, TAKE_BACK_FIRST, Mention, Understanding
+from rayapp.understanding.records import MOST_HEARD, TAKE_BACK_FIRST, Mention, Spoken, Understanding
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.claims import InMemoryClaimQueue
 
@@ -43,33 +43,39 @@ class InMemoryUnderstandingStore(InMemoryClaimQueue[Understanding]):
             return []
         return [item for _, item in found[:limit]]
 
-    async def unmark(self, item: MemoryItem) -> bool:
-        place = self._items._rows.get(item.point_id)
-        as_read = place is not None and (place.item.version, place.item.status) == (
-            item.version,
-            item.status,
-        )
-        if place is not None and as_read:
-            place.understand_at = None
-        return as_read
+    async def unmark(self, items: Sequence[MemoryItem]) -> None:
+        for one in items:
+            place = self._items._rows.get(one.point_id)
+            if place is not None and (place.item.version, place.item.status) == (
+                one.version,
+                one.status,
+            ):
+                place.understand_at = None
 
     async def find(self, scope: ReadScope, memory_id: str) -> Queued[Understanding] | None:
         return self.queued((checked_user(scope.user_id), memory_id))
+
+    async def find_all(
+        self, scope: ReadScope, memory_ids: Sequence[str]
+    ) -> dict[str, Queued[Understanding]]:
+        found = {one: await self.find(scope, one) for one in memory_ids}
+        return {name: one for name, one in found.items() if one is not None}
 
     async def same(self, scope: ReadScope, source_hash: str) -> Understanding | None:
         found = [row for row in self._own(scope) if row.source_hash == source_hash]
         return max(found, key=lambda row: row.said_at, default=None)
 
-    async def mentions(
-        self, scope: ReadScope, topics: Sequence[str], since: datetime
-    ) -> list[Mention]:
+    async def spoken(
+        self, scope: ReadScope, topics: Sequence[str], since: datetime, limit: int
+    ) -> list[Spoken]:
         wanted = set(topics)
         found = [
             row
             for row in self._own(scope)
             if row.said_at >= since and not wanted.isdisjoint(row.topics)
         ]
-        return [mention for row in found for mention in row.mentions]
+        found.sort(key=lambda row: row.said_at, reverse=True)
+        return [Spoken(memory_id=row.memory_id, mentions=row.mentions) for row in found[:limit]]
 
     async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
         kept = self._rows.get((checked_user(scope.user_id), memory_id))
@@ -81,17 +87,18 @@ class InMemoryUnderstandingStore(InMemoryClaimQueue[Understanding]):
         user_id = checked_user(scope.user_id)
         return [row for row in self.rows() if row.user_id == user_id and not row.gone]
 
-    async def settle(self, row: Understanding) -> bool:
-        kept = self._rows.get((row.user_id, row.memory_id))
-        if kept is not None and kept.row.version > row.version:
-            await self.offer(kept.row)
-            return False
-        await self.offer(row)
-        (claim,) = [
-            Claim(one.row, one.fence) for key, one in self._rows.items()
-            if key == (row.user_id, row.memory_id)
-        ]  # fmt: skip
-        return await self.finish(claim, row)
+    async def settle(self, rows: Sequence[Understanding]) -> set[str]:
+        newer = set()
+        for row in rows:
+            kept = self._rows.get((row.user_id, row.memory_id))
+            if kept is not None and kept.row.version > row.version:
+                await self.offer(kept.row)
+                newer.add(row.memory_id)
+                continue
+            await self.offer(row)
+            claimed = self._rows[row.user_id, row.memory_id]
+            await self.finish(Claim(claimed.row, claimed.fence), row)
+        return newer
 
     async def users_after(self, user_id: str, limit: int) -> list[str]:
         every = {place.item.user_id for place in self._items._rows.values()}

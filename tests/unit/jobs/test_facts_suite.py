@@ -28,14 +28,13 @@ class Understanding(InProcess):
             item = row.item
             if item.status is Status.ACTIVE:
                 said = (item.memory_id, item.text, item.created_at, None, None, None, ())
-                for one in self.service.container.understanders:
-                    await one.understand(SourceText(item.user_id, *said))
+                source = SourceText(item.user_id, *said)
+                await self.service.container.understander.understand([source])
         return await super().wait_indexed(**options)
 
     async def delete(self, memory_id: str, **who: Any) -> Any:  # type: ignore[override]
         done = await super().delete(memory_id, **who)
-        for one in self.service.container.understanders:
-            await one.take_back(who["user_id"], memory_id)
+        await self.service.container.understander.take_back(who["user_id"], [memory_id])
         return done
 
 

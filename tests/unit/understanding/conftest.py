@@ -1,6 +1,6 @@
 """A service whose background work a test runs by hand, and what was derived so far."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import cache
 
 import httpx
@@ -20,16 +20,20 @@ class Heard:
         self.sources: dict[tuple[str, str], SourceText] = {}
         self.calls: list[tuple[str, str]] = []
         self.error: Exception | None = None
+        # In whose texts alone it is met; empty: in all.
+        self.bad = ""
 
-    async def understand(self, source: SourceText) -> None:
-        if self.error is not None:
+    async def understand(self, sources: Sequence[SourceText]) -> None:
+        if self.error is not None and any(self.bad in one.text for one in sources):
             raise self.error
-        self.calls.append(("understand", source.source_id))
-        self.sources[source.user_id, source.source_id] = source
+        for source in sources:
+            self.calls.append(("understand", source.source_id))
+            self.sources[source.user_id, source.source_id] = source
 
-    async def take_back(self, user_id: str, source_id: str) -> None:
-        self.calls.append(("take_back", source_id))
-        self.sources.pop((user_id, source_id), None)
+    async def take_back(self, user_id: str, source_ids: Sequence[str]) -> None:
+        for source_id in source_ids:
+            self.calls.append(("take_back", source_id))
+            self.sources.pop((user_id, source_id), None)
 
     def texts(self) -> list[str]:
         return sorted(one.text for one in self.sources.values())
@@ -41,7 +45,7 @@ class Understood:
     def __init__(self, world: Harness) -> None:
         self.world = world
         self.heard = Heard()
-        world.container.understanding.understanders = (self.heard,)
+        world.container.understanding.understander = self.heard
 
     @property
     def settles_s(self) -> float:

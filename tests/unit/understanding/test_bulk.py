@@ -1,6 +1,7 @@
 """The job that understands what is stored, over the stores of the tests."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,10 +9,14 @@ import pytest
 
 from rayapp.bulk.model import Partition, PartitionRow, Plan
 from rayapp.container.understanding import tidying
-from rayapp.core.errors import StoreDown
+from rayapp.core.claims import WorkState
+from rayapp.core.errors import InvalidInput, StoreDown
 from rayapp.core.scope import ReadScope
+from rayapp.memory.item import ChangeType
+from rayapp.memory.rules.creation import deleted
+from rayapp.memory.rules.revision import replaced_state
 from rayapp.understanding.bulk import UnderstandWork
-from rayapp.understanding.ports import SourceText
+from rayapp.understanding.ports import SourceText, Understander
 from rayapp.understanding.records import Fate
 from tests.support.builders import an_item
 from tests.support.harness import Harness
@@ -21,19 +26,21 @@ TEXTS = ("{name} lives in Haifa.", "My boss is Ruth.", "How long should pasta co
 
 
 class Dies:
-    """Understands, and dies once after so many texts."""
+    """Understands, and dies once: before its so many-eth time or right after."""
 
-    def __init__(self, inner: Any, after: int) -> None:
-        self.inner, self.left = inner, after
+    def __init__(self, inner: Understander, before: int, *, after: bool) -> None:
+        self.inner, self.left, self.after = inner, before, after
 
-    async def understand(self, source: SourceText) -> None:
-        await self.inner.understand(source)
+    async def understand(self, sources: Sequence[SourceText]) -> None:
         self.left -= 1
+        if self.left == 0 and not self.after:
+            raise StoreDown("MongoDB is away.")
+        await self.inner.understand(sources)
         if self.left == 0:
             raise StoreDown("MongoDB is away.")
 
-    async def take_back(self, user_id: str, source_id: str) -> None:
-        await self.inner.take_back(user_id, source_id)
+    async def take_back(self, user_id: str, source_ids: Sequence[str]) -> None:
+        await self.inner.take_back(user_id, source_ids)
 
 
 async def a_world() -> Harness:
@@ -47,15 +54,15 @@ async def a_world() -> Harness:
     return world
 
 
-def work_of(world: Harness, *, again: bool = False, dies: int | None = None) -> UnderstandWork:
+def work_of(
+    world: Harness, *, again: bool = False, understander: Understander | None = None
+) -> UnderstandWork:
     container = world.container
-    understanders = container.understanders
-    if dies is not None:
-        understanders = tuple(Dies(one, dies) for one in understanders)
     return UnderstandWork(
         container.stores.understandings,
         container.understanding.deciding,
-        understanders,
+        container.stores.items,
+        understander or container.understander,
         tidying(container.stores, container.growth, container.runtime),
         user_id=None,
         again=again,
@@ -96,15 +103,17 @@ async def test_every_memory_is_understood_once() -> None:
     assert found.row.fate is Fate.DERIVED
 
 
-@pytest.mark.parametrize("dies", [1, 2, 3, 4])
-async def test_a_killed_step_is_repeated_to_the_same_end(dies: int) -> None:
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("dies", [1, 2])
+async def test_a_killed_step_is_repeated_to_the_same_end(dies: int, after: bool) -> None:
     whole = await a_world()
     plan = await work_of(whole).plan()
     await run(work_of(whole), plan)
     world = await a_world()
     at: dict[int, Any] = {}
+    dying = Dies(world.container.understander, dies, after=after)
     with pytest.raises(StoreDown):
-        await run(work_of(world, dies=dies), plan, at)
+        await run(work_of(world, understander=dying), plan, at)
     await run(work_of(world), plan, at)
     assert graph(world) == graph(whole)
 
@@ -150,7 +159,65 @@ async def test_what_the_service_knows_of_a_newer_version_stays() -> None:
     found = await store.find(ReadScope("dana"), "m0")
     assert found is not None
     await store.offer(replace(found.row, version=9))
-    assert not await store.settle(found.row)
+    assert await store.settle([found.row]) == {"m0"}
     (claim,) = await store.claim("one", 5, 60.0)
     assert claim.row.version == 9
     assert (await run(work_of(world, again=True), plan))["skipped"] == 1
+
+
+class Refuses:
+    """Does not understand one text, nor those that come with it."""
+
+    def __init__(self, inner: Understander) -> None:
+        self.inner = inner
+
+    async def understand(self, sources: Sequence[SourceText]) -> None:
+        if any(one.source_id == "m1" for one in sources):
+            raise InvalidInput("A value cannot be stored.")
+        await self.inner.understand(sources)
+
+    async def take_back(self, user_id: str, source_ids: Sequence[str]) -> None:
+        await self.inner.take_back(user_id, source_ids)
+
+
+async def test_a_bad_text_stops_no_other() -> None:
+    world = await a_world()
+    work = work_of(world, understander=Refuses(world.container.understander))
+    plan = await work.plan()
+    assert await run(work, plan) == {"derived": 2, "failed": 2, "passed_over": 2}
+    assert {source for _, source in world.knowledge.tables.given} == {"m0"}
+
+
+class Deletes:
+    """Understands, and memories are deleted meanwhile."""
+
+    def __init__(self, world: Harness) -> None:
+        self.world, self.inner = world, world.container.understander
+
+    async def understand(self, sources: Sequence[SourceText]) -> None:
+        await self.inner.understand(sources)
+        for one in sources:
+            scope = ReadScope(one.user_id, include_shared=False)
+            item = await self.world.items.get(scope, one.source_id)
+            assert item is not None
+            now = self.world.clock.now()
+            row = replaced_state(item, ChangeType.UPDATE, "test", now)
+            await self.world.items.replace(deleted(item, now), expected_version=1, row=row)
+
+    async def take_back(self, user_id: str, source_ids: Sequence[str]) -> None:
+        await self.inner.take_back(user_id, source_ids)
+
+
+async def test_what_is_deleted_meanwhile_is_taken_back() -> None:
+    world = await a_world()
+    work = work_of(world, understander=Deletes(world))
+    await run(work, await work.plan())
+    tables = world.knowledge.tables
+    assert tables.statements
+    store = world.container.stores.understandings
+    found = await store.find(ReadScope("dana"), "m0")
+    assert found is not None
+    assert (found.state, found.row.gone, found.row.topics) == (WorkState.WAITING, True, ())
+    await world.container.understanding.take_back_waiting()
+    assert not any((tables.given, tables.entities, tables.statements))
+    assert await store.find(ReadScope("dana"), "m0") is None

@@ -221,7 +221,7 @@ async def test_a_deleted_text_is_no_witness() -> None:
     world = KnowledgeWorld()
     for number in (0, 1):
         await world.say(f"m{number}", EN[number], days=number)
-    await world.statements.take_back(USER, "m0")
+    await world.understander.take_back(USER, ["m0"])
     assert await world.growth.proposals(READS) == []
 
 

@@ -116,12 +116,12 @@ class TestMerge:
         robert, bob = await two(world)
         await world.merges.merge(WRITE, NewMerge(kept_id=robert.entity_id, gone_id=bob.entity_id))
         for source in ("m2", "m3"):
-            await world.statements.take_back(USER, source)
+            await world.understander.take_back(USER, [source])
         (left,) = await people(world)
         assert left.name == "Bob"
         assert {one.name for one in left.names} == {"Bob"}
         assert await homes(world, "Bob") == {"Haifa"}
-        await world.statements.take_back(USER, "m1")
+        await world.understander.take_back(USER, ["m1"])
         assert not world.store.tables.entities
         assert not world.store.tables.statements
 

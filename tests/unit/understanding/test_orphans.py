@@ -27,7 +27,7 @@ async def test_rows_whose_memory_is_gone_are_taken_back() -> None:
     assert await orphans.look(repair=True) == {"orphans": 0, "taken_back": 0}
 
     async def lose(rows: KnowledgeRows) -> None:
-        await rows.put_given(a_gift("lost"))
+        await rows.put_given([a_gift("lost")])
 
     await world.knowledge.change(WriteScope("dana"), lose)
     await world.knowledge.change(WriteScope("noa"), lose)
@@ -37,6 +37,6 @@ async def test_rows_whose_memory_is_gone_are_taken_back() -> None:
     assert await orphans.look(repair=True) == {"orphans": 0, "taken_back": 0}
     await work()
     for user in ("dana", "noa"):
-        assert await world.knowledge.reads(ReadScope(user)).given("lost") is None
+        assert await world.knowledge.reads(ReadScope(user)).given(["lost"]) == []
     assert len(world.knowledge.tables.given) == 2
     assert await orphans.look(repair=False) == {"orphans": 0, "taken_back": 0}

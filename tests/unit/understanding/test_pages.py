@@ -61,7 +61,7 @@ async def test_a_page_says_what_is_known_and_nothing_that_ended(world: Knowledge
 async def test_a_deleted_memory_leaves_the_page(world: KnowledgeWorld) -> None:
     await world.say("m1", "Dana lives in Haifa.")
     await world.say("m2", "Dana works at Intel.", days=1)
-    await world.statements.take_back(USER, "m2")
+    await world.understander.take_back(USER, ["m2"])
     assert [one.text for one in (await page_of(world, "Dana")).facets] == ["Dana lives in Haifa"]
 
 

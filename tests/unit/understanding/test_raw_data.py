@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from rayapp.core.errors import InvalidInput, StoreDown
 from rayapp.memory.item import Status
 from rayapp.memory.scope import ReadScope, WriteScope
 from rayapp.portability import erasure
@@ -348,6 +349,23 @@ async def test_a_failing_source_is_tried_again_and_then_given_up(world: Understo
     await world.world.services.raw_data.reprocess(WriteScope("dana"), "m-1", force=False)
     await world.work()
     assert len(world.heard.sources) == 1
+
+
+@pytest.mark.parametrize("error", [ValueError("broken"), InvalidInput("bad"), StoreDown("away")])
+async def test_a_bad_text_stops_no_other_of_its_batch(world: Understood, error: Exception) -> None:
+    for name in ("Itay", "Noa", "Ruth", "Maya", "Omer"):
+        await world.world.store(f"My child {name} is ill and I am afraid.", memory_id=name)
+    world.heard.error, world.heard.bad = error, "Ruth"
+    await world.work()
+    away = isinstance(error, StoreDown)
+    assert len(world.heard.sources) == (0 if away else 4)
+    state = world.world.understandings.queued(("dana", "Ruth"))
+    assert state is not None
+    assert (state.state.value, state.tries) == ("waiting", 0 if away else 1)
+    world.heard.error = None
+    world.world.clock.advance(3_600)
+    await world.work()
+    assert len(world.heard.sources) == 5
 
 
 async def test_the_row_says_what_it_says_after_the_work(world: Understood) -> None:

@@ -133,7 +133,7 @@ class TestByHand:
         assert made.verified_by == "dana's key"
         assert made.mentions == 1
         await world.say("m1", "Sarah lives in Acre.")
-        await world.statements.take_back(USER, "m1")
+        await world.understander.take_back(USER, ["m1"])
         assert [(one.name, one.verified) for one in await people(world)] == [("Sarah", True)]
 
     async def test_two_names_meet_when_a_person_says_so(self, world: KnowledgeWorld) -> None:
@@ -198,14 +198,14 @@ class TestByHand:
 class TestTakenBack:
     async def test_a_deleted_source_leaves_nothing(self, world: KnowledgeWorld) -> None:
         await world.say("m1", HARVARD)
-        await world.statements.take_back(USER, "m1")
+        await world.understander.take_back(USER, ["m1"])
         tables = world.store.tables
         assert (tables.given, tables.entities, tables.statements) == ({}, {}, {})
 
     async def test_what_another_source_says_stays(self, world: KnowledgeWorld) -> None:
         await world.say("m1", HARVARD)
         await world.say("m2", "My daughter Sarah speaks French.", days=1)
-        await world.statements.take_back(USER, "m1")
+        await world.understander.take_back(USER, ["m1"])
         assert sorted(one.name for one in await people(world)) == ["I", "Sarah"]
         assert names(await ask(world, "HAS_SKILL", "Sarah")) == ["French"]
         assert await world.knowledge.of_type(READS, "Emotion", 10) == []
@@ -216,7 +216,7 @@ class TestTakenBack:
         await world.say("m1", "My daughter Sarah lives in Haifa.")
         await world.say("m2", "My daughter speaks French.", days=1)
         assert sorted(one.name for one in await people(world)) == ["I", "Sarah"]
-        await world.statements.take_back(USER, "m1")
+        await world.understander.take_back(USER, ["m1"])
         assert sorted(one.name for one in await people(world)) == ["I", "daughter"]
         assert "Sarah" not in str(world.store.tables)
 
@@ -239,7 +239,7 @@ class TestTakenBack:
     async def test_what_the_deleted_one_replaced_is_true_again(self, world: KnowledgeWorld) -> None:
         await world.say("m1", "I live in Haifa.")
         await world.say("m2", "I live in Acre.", days=30)
-        await world.statements.take_back(USER, "m2")
+        await world.understander.take_back(USER, ["m2"])
         assert names(await ask(world, "LIVES_IN")) == ["Haifa"]
 
 
@@ -304,7 +304,7 @@ class TestDependents:
     async def test_a_deleted_premise_leaves_doubt(self, world: KnowledgeWorld) -> None:
         await world.say("m2", "My boss is Ruth.", days=5)
         await world.say("m1", "I work at Intel.")
-        await world.statements.take_back(USER, "m1")
+        await world.understander.take_back(USER, ["m1"])
         assert (await ask(world, "MANAGED_BY")).knowing is Knowing.NO_LONGER
 
     async def test_a_reason_is_a_premise(self, world: KnowledgeWorld) -> None:
@@ -377,7 +377,7 @@ async def test_nobody_reads_what_another_user_said(world: KnowledgeWorld) -> Non
         for other in {"acme/dana", "beta/dana", "dana"} - {user_id}:
             with pytest.raises(NotFound):
                 await world.knowledge.node(ReadScope(other), me.entity_id)
-    await world.statements.take_back("acme/dana", "m1")
+    await world.understander.take_back("acme/dana", ["m1"])
     assert names(await ask(world, "LIVES_IN", user_id="dana")) == ["Oslo"]
 
 
@@ -396,5 +396,5 @@ async def test_an_event_stays_when_its_source_is_understood_again(world: Knowled
         await world.say("m-1", "I felt proud when my son won the science competition.")
         (event,) = await world.knowledge.of_type(READS, "Event", 9)
         assert (event.name, event.mentions) == ("my son won the science competition", 1)
-    await world.statements.take_back(USER, "m-1")
+    await world.understander.take_back(USER, ["m-1"])
     assert await world.knowledge.of_type(READS, None, 9) == []

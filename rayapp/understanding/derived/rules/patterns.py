@@ -12,7 +12,7 @@ from rayapp.memory.item import derived_id, other_person
 from rayapp.text.concepts import extract_concepts
 from rayapp.understanding.derived.records import MOST_QUOTE, Evidence, Pattern, SubjectType
 from rayapp.understanding.ports import SourceText
-from rayapp.understanding.statements.records import Entity, Level, Span, Statement
+from rayapp.understanding.statements.records import Entity, Graph, Level, Span, Statement
 from rayapp.understanding.statements.rules.identity import me_key
 from rayapp.understanding.statements.rules.registry import PERSON
 from rayapp.understanding.statements.rules.tables import Lexicon, Tables, word_set
@@ -27,17 +27,6 @@ SAID: Mapping[str, SubjectType] = {
 # Words of an event that a feeling may be about.
 MOST_THEMES = 3
 ME = "me"
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """What one source gave to the typed graph."""
-
-    statements: tuple[Statement, ...] = ()
-    entities: Mapping[str, Entity] | None = None
-
-    def node(self, entity_id: str | None) -> Entity | None:
-        return (self.entities or {}).get(entity_id or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from rayapp.understanding.derived.records import MOST_QUOTE, Derived, Evidence
-from rayapp.understanding.derived.rules.patterns import FELT, Graph, mentioned
+from rayapp.understanding.derived.rules.patterns import FELT, mentioned
 from rayapp.understanding.derived.rules.wording import cut
 from rayapp.understanding.ports import SourceText
 from rayapp.understanding.rules.signals import (
@@ -17,7 +17,7 @@ from rayapp.understanding.rules.signals import (
     read_sentence,
     sentences_of,
 )
-from rayapp.understanding.statements.records import Span
+from rayapp.understanding.statements.records import Graph, Span
 from rayapp.understanding.statements.rules.registry import EVENT, PERSON
 
 # A scene goes on after no longer a pause than this, about what it was about.

@@ -4,14 +4,16 @@ A phrase is compiled once into its elements; matching is a search with going bac
 phrase is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 from rayapp.core.errors import ConfigError
 from rayapp.understanding.statements.rules.parts import Part, Read
 from rayapp.understanding.statements.rules.tables import word_set
 from rayapp.understanding.statements.rules.words import Word
 
+RowT = TypeVar("RowT")
 WHO = "who"
 # Words that stand before the first one that a phrase needs, at most.
 BEFORE = 12
@@ -62,10 +64,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A phrase of the tables. `needs`: one of these words is in every sentence that says it."""
+    """A phrase of the tables. `needs`: one word of each of these is in every sentence that says
+    it."""
 
     elements: tuple[Element, ...]
-    needs: frozenset[str]
+    needs: tuple[frozenset[str], ...]
 
     @property
     def has_subject(self) -> bool:
@@ -76,8 +79,8 @@ class Phrase:
 def compiled(phrase: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Phrase:
     """The elements of a phrase. Raises ConfigError: it names a part or group that is not there."""
     elements = tuple(_element(token, groups, kinds) for token in phrase.split())
-    plain = [one for one in elements if isinstance(one, Literal) and not one.optional]
-    return Phrase(elements, plain[0].forms if plain else frozenset())
+    plain = (one for one in elements if isinstance(one, Literal) and not one.optional)
+    return Phrase(elements, tuple(one.forms for one in plain))
 
 
 def _element(token: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Element:
@@ -104,6 +107,43 @@ def _element(token: str, groups: Mapping[str, str], kinds: Sequence[str]) -> Ele
     return Literal(frozenset(forms), optional)
 
 
+class Seen(NamedTuple):
+    """The parts that begin at a place, by where they end, and the words in which they were read."""
+
+    words: Sequence[Word]
+    start: int
+    parts: tuple[tuple[int, Part], ...]
+
+
+class Phrases(Generic[RowT]):
+    """Rows with a phrase each, by the words without which it cannot stand; in their order."""
+
+    def __init__(self, rows: Sequence[RowT], phrase_of: Callable[[RowT], Phrase]) -> None:
+        self._rows = rows
+        self._always: list[int] = []
+        self._by_word: dict[str, list[int]] = {}
+        self._others: list[tuple[frozenset[str], ...]] = []
+        for at, row in enumerate(rows):
+            first, *others = phrase_of(row).needs or (frozenset(),)
+            self._others.append(tuple(others))
+            for word in first:
+                self._by_word.setdefault(word, []).append(at)
+            if not first:
+                self._always.append(at)
+
+    def __iter__(self) -> Iterator[RowT]:
+        return iter(self._rows)
+
+    def among(self, said: frozenset[str]) -> list[RowT]:
+        """Those that may stand where these words are said."""
+        found = set(self._always).union(*(self._by_word.get(one, ()) for one in said))
+        return [
+            self._rows[at]
+            for at in sorted(found)
+            if not any(said.isdisjoint(one) for one in self._others[at])
+        ]
+
+
 class Matcher:
     """Finds phrases; `fillers` may stand between the elements of any phrase, and behind what
     `continues` a clause may have no subject of its own."""
@@ -112,13 +152,21 @@ class Matcher:
         self, readers: Mapping[str, Read], fillers: frozenset[str], continues: frozenset[str]
     ) -> None:
         self._readers, self._fillers, self._continues = readers, fillers, continues
+        # What the readers find in the sentence that is read now, by kind, joined letter and place:
+        # most phrases ask for the same parts.
+        self._words: Sequence[Word] = ()
+        self._seen: dict[tuple[str, str, int], Seen] = {}
 
     def matches(
         self, phrase: Phrase, words: Sequence[Word], taken: frozenset[int]
     ) -> Iterator[Match]:
         """The first reading at each place, left to right, without words that are `taken`."""
         at, end = self._range(phrase, words)
+        first = phrase.elements[0]
         while at < end:
+            if not self._may_begin(first, words, at, taken):
+                at += 1
+                continue
             found = next(self._from(phrase.elements, 0, words, at, {}, taken), None)
             if found is None or found[0] == at:
                 at += 1
@@ -127,11 +175,23 @@ class Matcher:
             yield Match(at, found[0], goes_on, found[1])
             at = found[0]
 
+    def _may_begin(
+        self, first: Element, words: Sequence[Word], at: int, taken: frozenset[int]
+    ) -> bool:
+        """Whether the first element of a phrase stands here, which it seldom does."""
+        if first.optional:
+            return True
+        if isinstance(first, Literal):
+            return not words[at].forms.isdisjoint(first.forms)
+        if at not in taken and self._at(first.kind, first.prefix, words, at).parts:
+            return True
+        return first.name == WHO and first.kind == WHO and self._goes_on(words, at)
+
     def _range(self, phrase: Phrase, words: Sequence[Word]) -> tuple[int, int]:
-        """Where the phrase may begin: before the words that it needs, and not far."""
+        """Where the phrase may begin: before the word that it needs first, and not far."""
         if not phrase.needs:
             return 0, len(words)
-        held = [at for at, word in enumerate(words) if not word.forms.isdisjoint(phrase.needs)]
+        held = [at for at, word in enumerate(words) if not word.forms.isdisjoint(phrase.needs[0])]
         return (max(0, held[0] - BEFORE), held[-1] + 1) if held else (0, 0)
 
     def _from(
@@ -198,22 +258,40 @@ class Matcher:
     def _part(
         self, element: Place, words: Sequence[Word], at: int, taken: frozenset[int]
     ) -> Iterator[tuple[int, Bound]]:
-        read, seen, start = self._readers[element.kind], words, at
-        if element.prefix:
-            rest = words[at].behind(element.prefix)
-            if words[at].low == element.prefix and at + 1 < len(words):
-                start = at + 1
-            elif rest is not None:
-                seen = [*words[:at], rest, *words[at + 1 :]]
-            elif words[at].low.startswith(element.prefix) and element.kind == "person":
-                pass  # לי: the letter belongs to the word
-            else:
-                return
-        for end, part in read(seen, start):
+        seen, start, found = self._at(element.kind, element.prefix, words, at)
+        for end, part in found:
             stop = next((place for place in range(start, end) if place in taken), end)
             if stop == end:
                 yield end, Bound(element.kind, start, end, part)
             elif stop > start:
                 # Words that are taken end the part.
-                for short, again in read(seen[:stop], start):
+                for short, again in self._readers[element.kind](seen[:stop], start):
                     yield short, Bound(element.kind, start, short, again)
+
+    def _at(self, kind: str, prefix: str, words: Sequence[Word], at: int) -> Seen:
+        """What of a kind stands at a place, behind a joined letter or without one."""
+        if words is not self._words:
+            self._words, self._seen = words, {}
+        key = (kind, prefix, at)
+        found = self._seen.get(key)
+        if found is None:
+            found = self._seen[key] = self._look(kind, prefix, words, at)
+        return found
+
+    def _look(self, kind: str, prefix: str, words: Sequence[Word], at: int) -> Seen:
+        seen, start = words, at
+        if prefix:
+            rest = words[at].behind(prefix)
+            if words[at].low == prefix and at + 1 < len(words):
+                start = at + 1
+            elif rest is not None:
+                seen = [*words[:at], rest, *words[at + 1 :]]
+            elif words[at].low.startswith(prefix) and kind == "person":
+                pass  # לי: the letter belongs to the word
+            else:
+                return Seen(words, at, ())
+        elif at >= len(words):
+            return Seen(words, at, ())
+        if seen is words and prefix:
+            return Seen(words, start, self._at(kind, "", words, start).parts)
+        return Seen(seen, start, tuple(self._readers[kind](seen, start)))

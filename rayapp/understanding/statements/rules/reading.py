@@ -14,6 +14,7 @@ from rayapp.understanding.statements.rules.matcher import (
     Match,
     Matcher,
     Phrase,
+    Phrases,
     compiled,
 )
 from rayapp.understanding.statements.rules.parts import Parts, Thing, Who
@@ -24,6 +25,8 @@ from rayapp.understanding.statements.rules.words import Sentence, Word, sentence
 
 # More of one text is no account of what happened.
 MOST_CLAIMS = 60
+# Readings that stay: those of one batch.
+KEPT_READINGS = 64
 _OBJECT_TYPES = {
     "place": "Place",
     "org": "Organization",
@@ -124,13 +127,14 @@ class Reader:
         vocabulary: frozenset[str] = frozenset()
         kinds = tuple(Parts(tables, vocabulary).readers)
 
-        def rows(of: Sequence[PhraseRow]) -> list[Said]:
-            return [
+        def rows(of: Sequence[PhraseRow]) -> Phrases[Said]:
+            found = [
                 Said(row, compiled(text, said.groups, kinds), hebrew)
                 for row in of
                 for texts, hebrew in ((row.en, False), (row.he, True))
                 for text in texts
             ]
+            return Phrases(found, lambda one: one.phrase)
 
         self.relations = rows(said.relations)
         self.events = rows(said.events)
@@ -139,21 +143,24 @@ class Reader:
         self.feelings = rows((said.feelings,))
         self.of_mine = rows((said.of_mine,))
         for one in (*self.relations, *self.events, *self.feelings):
-            vocabulary |= one.phrase.needs
+            vocabulary = vocabulary.union(*one.phrase.needs[:1])
         self.vocabulary = vocabulary | tables.me | said.pronouns.keys()
         parts = Parts(tables, vocabulary - tables.happenings.words)
         self.times = TimeReader(tables)
         continues = frozenset(said.continues.split())
         self.matcher = Matcher({**parts.readers, **self.times.readers}, tables.fillers, continues)
         self.parts = parts
-        self._last: tuple[str, datetime, Reading] | None = None
+        self._kept: dict[tuple[str, datetime], Reading] = {}
 
     def read(self, text: str, said_at: datetime) -> Reading:
-        """What the text says, as said at this time. Whoever decides whether it matters has just
-        read it, so the last one is kept."""
-        if self._last is None or self._last[:2] != (text, said_at):
-            self._last = text, said_at, _Text(self, said_at).read(text)
-        return self._last[2]
+        """What the text says, as said at this time. Whoever decides whether texts matter has just
+        read them, so the last ones are kept."""
+        found = self._kept.get((text, said_at))
+        if found is None:
+            while len(self._kept) >= KEPT_READINGS:
+                del self._kept[next(iter(self._kept))]
+            found = self._kept[text, said_at] = _Text(self, said_at).read(text)
+        return found
 
     def states_fact(self, text: str, said_at: datetime) -> bool:
         """Whether it says something lasting of a person."""
@@ -217,15 +224,14 @@ class _Text:
         self._because(words, begun)
 
     def _found(
-        self, rows: Sequence[Said], words: Sequence[Word], taken: frozenset[int]
+        self, rows: Phrases[Said], words: Sequence[Word], taken: frozenset[int]
     ) -> list[tuple[PhraseRow, Match]]:
         """The phrases that stand in a sentence, in its order; the longest of those that overlap."""
-        said = frozenset(form for word in words for form in word.forms)
         scripts = {word.hebrew for word in words}
         found = [
             (row, match)
-            for row, phrase, hebrew in rows
-            if hebrew in scripts and not (phrase.needs and phrase.needs.isdisjoint(said))
+            for row, phrase, hebrew in rows.among(_said_in(words))
+            if hebrew in scripts
             for match in self._reader.matcher.matches(phrase, words, taken)
             if not self._is_unsure(words, match.start)
         ]
@@ -245,7 +251,7 @@ class _Text:
 
     def _periods(self, words: Sequence[Word]) -> Iterator[Period]:
         found: set[int] = set()
-        for phrase, row in self._reader.times.phrases:
+        for phrase, row in self._reader.times.phrases.among(_said_in(words)):
             for match in self._reader.matcher.matches(phrase, words, frozenset(found)):
                 places = range(match.start, match.end)
                 if not found.isdisjoint(places):
@@ -753,3 +759,7 @@ def _is_same(old: Named, new: Named) -> bool:
     if old.names and new.names:
         return bool(names)
     return bool(old.role) and (old.role, old.owner) == (new.role, new.owner)
+
+
+def _said_in(words: Sequence[Word]) -> frozenset[str]:
+    return frozenset(form for word in words for form in word.forms)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rayapp.understanding.statements.rules.matcher import Phrase, compiled
+from rayapp.understanding.statements.rules.matcher import Phrases, compiled
 from rayapp.understanding.statements.rules.parts import Found, Read, Thing
 from rayapp.understanding.statements.rules.tables import Tables, TimeRow
 from rayapp.understanding.statements.rules.words import Word
@@ -28,21 +28,20 @@ class TimeReader:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._rows: list[tuple[Phrase, TimeRow]] = []
         self.readers: dict[str, Read] = {
             "n": self._number,
             "year": self._year,
             "day": self._listed(tables.days),
             "month": self._listed(frozenset(tables.months)),
         }
-        for row in tables.times.phrases:
-            for text in (*row.en, *row.he):
-                self._rows.append((compiled(text, {}, tuple(self.readers)), row))
-
-    @property
-    def phrases(self) -> Iterator[tuple[Phrase, TimeRow]]:
-        """The longest first: "the day before yesterday" is not yesterday."""
-        yield from sorted(self._rows, key=lambda one: -len(one[0].elements))
+        rows = [
+            (compiled(text, {}, tuple(self.readers)), row)
+            for row in tables.times.phrases
+            for text in (*row.en, *row.he)
+        ]
+        # The longest first: "the day before yesterday" is not yesterday.
+        rows.sort(key=lambda one: -len(one[0].elements))
+        self.phrases = Phrases(rows, lambda one: one[0])
 
     def period(
         self, row: TimeRow, words: Sequence[Word], said_at: datetime

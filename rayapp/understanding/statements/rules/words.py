@@ -46,7 +46,8 @@ class Word:
         if not self.low.startswith(prefix) or len(rest) < 2:
             return None
         low = rest.casefold()
-        return replace(self, text=rest, low=low, forms=frozenset((low,)), hebrew=is_hebrew(rest))
+        forms, hebrew = frozenset((low,)), is_hebrew(rest)
+        return Word(rest, low, forms, self.owns, self.ends, self.opens, hebrew)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +112,17 @@ def _words_of(
     else:
         owns = bare.casefold().endswith(_OWNS) and len(bare) > len(_OWNS)
         parts = [bare[: -len(_OWNS)] if owns else bare]
-    made = [_word(part) for part in parts if part]
-    if made:
-        made[0] = replace(made[0], opens=opens)
-        made[-1] = replace(made[-1], ends=ends, owns=owns)
-    return made
+    parts = [part for part in parts if part]
+    last = len(parts) - 1
+    return [
+        _word(part, owns and at == last, ends if at == last else "", opens and at == 0)
+        for at, part in enumerate(parts)
+    ]
 
 
-def _word(text: str) -> Word:
+def _word(text: str, owns: bool, ends: str, opens: bool) -> Word:
     low = text.casefold()
     if not is_hebrew(low):
-        return Word(text, low, frozenset((low,)))
+        return Word(text, low, frozenset((low,)), owns, ends, opens)
     rests = [rest for rest in without_prefixes(low, 2) if low[: -len(rest)] in JOINERS]
-    return Word(text, low, frozenset((low, *rests)), hebrew=True)
+    return Word(text, low, frozenset((low, *rests)), owns, ends, opens, hebrew=True)
