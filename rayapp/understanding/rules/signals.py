@@ -141,21 +141,14 @@ def sentences_of(text: str) -> list[str]:
     return list(islice((one for one in found if one), MOST_SENTENCES))
 
 
-def read_sentence(
-    sentence: str, words: SignalWords, kinds: Mapping[str, float] | None = None
-) -> ReadSentence:
-    """`kinds`: what the heads say of it, by kind; None: there are no heads."""
-    by_words = _by_words(sentence, words)
-    return by_words if kinds is None else _with_kinds(by_words, kinds)
-
-
 def count_said(name: str, text: str, words: SignalWords) -> int:
     """How often words of a table are said."""
     said = [_forms(token.text) for token in tokens(normalize(text))]
     return sum(1 for _ in words[name].places(said))
 
 
-def _by_words(sentence: str, tables: SignalWords) -> ReadSentence:
+def read_sentence(sentence: str, tables: SignalWords) -> ReadSentence:
+    """What the tables alone find in it."""
     raw = [token.text for token in tokens(normalize(sentence))]
     words = [_forms(one) for one in raw]
     said = {name: tables[name].said(words) for name in WHOLE}
@@ -197,12 +190,13 @@ def _opens(table: _Words, words: Sequence[frozenset[str]]) -> bool:
 WHOLE = tuple(frozenset(SignalTable.model_fields) - {"me_endings", "asks", "keeps", "then"})
 
 
-def _with_kinds(read: ReadSentence, kinds: Mapping[str, float]) -> ReadSentence:
-    """The heads add what the tables do not know of the speaker, and take back what asks something
+def with_kinds(read: ReadSentence, kinds: Mapping[str, float]) -> ReadSentence:
+    """`kinds`: what the heads say of it, by kind.
+
+    They add what the tables do not know of the speaker, and take back what asks something
     of the assistant. An errand stays one: the heads take it for a plan."""
     if sum(kinds.get(name, 0.0) for name in ASKED) >= CERTAIN:
-        halved = Signals(*(min(one, HALF) for one in read.signals.by_name().values()))
-        return replace(read, signals=halved, overrides=frozenset())
+        return at_least_of(read)
     if read.errand:
         return read
     chose = kinds.get("decision", 0.0) >= SURE
@@ -215,6 +209,12 @@ def _with_kinds(read: ReadSentence, kinds: Mapping[str, float]) -> ReadSentence:
     return replace(
         read, signals=read.signals.at_least(heard), overrides=read.overrides | frozenset(sure)
     )
+
+
+def at_least_of(read: ReadSentence) -> ReadSentence:
+    """What is left of it whatever the heads say."""
+    halved = Signals(*(min(one, HALF) for one in read.signals.by_name().values()))
+    return replace(read, signals=halved, overrides=frozenset())
 
 
 # Kinds that tell of the speaker, and kinds that want something of the assistant.
