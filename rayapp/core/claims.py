@@ -4,6 +4,7 @@ A claim ends by itself, so a process that dies leaves nothing behind. Each claim
 higher fence than the one before: who comes back late has lost it and changes nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
@@ -67,6 +68,9 @@ class ClaimQueue(Protocol[Row]):
 
         Whoever works on the earlier one has lost it. The lowest `priority` is taken first.
         """
+
+    async def offer_all(self, rows: Sequence[Row], *, priority: int = 0) -> None:
+        """The same of many; where it fails, any of them may be in the queue."""
 
     async def claim(self, owner: str, limit: int, claim_s: float) -> list[Claim[Row]]:
         """Take what is due for `claim_s` seconds; takes over what others let end."""

@@ -56,11 +56,14 @@ class UnderstandingStore(ClaimQueue[Understanding], Protocol):
         """What was written, of all users, oldest first; nothing until the oldest waits so long, so
         that what comes within that time is taken together. Tombstones too."""
 
-    async def unmark(self, item: MemoryItem) -> bool:
-        """It is in the queue, or needs nothing. False: it was written again, and stays marked."""
+    async def unmark(self, items: Sequence[MemoryItem]) -> int:
+        """They are in the queue, or need nothing; how many. What was written again stays marked."""
 
     async def find(self, scope: ReadScope, memory_id: str) -> Queued[Understanding] | None:
         """The row of a source."""
+
+    async def rows_of(self, items: Sequence[MemoryItem]) -> list[Understanding]:
+        """The rows that these memories have, of all users. For the worker alone."""
 
     async def same(self, scope: ReadScope, source_hash: str) -> Understanding | None:
         """A source that says the same, the newest first."""

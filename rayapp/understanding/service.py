@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from rayapp.core.claims import Backoff, Claim, WorkState, put_back
 from rayapp.core.errors import DeadlineExceeded, DependencyDown, Overloaded, RayappError
 from rayapp.core.runtime import Runtime
-from rayapp.memory.item import MemoryItem
+from rayapp.memory.item import MemoryItem, point_id_of
 from rayapp.memory.ports import MemoryStore
 from rayapp.memory.scope import ReadScope
 from rayapp.understanding.deciding import Deciding
@@ -58,11 +58,9 @@ class UnderstandingService:
         await self._gauge()
         settings = self.runtime.settings.understanding
         marked = await self.store.marked(settings.batch, settings.settle_s)
-        for item in marked:
-            await self._collect(item)
+        await self._collect(marked)
         claimed = await self.store.claim(self.runtime.process, settings.batch, settings.claim_s)
-        for claim in claimed:
-            await self._one(claim)
+        await self._all(claimed)
         return len(marked) + len(claimed)
 
     async def take_back_waiting(self) -> None:
@@ -73,20 +71,23 @@ class UnderstandingService:
             claimed = await self.store.claim(self.runtime.process, settings.batch, settings.claim_s)
             if not claimed:
                 return
-            for claim in claimed:
-                await self._one(claim)
+            await self._all(claimed)
 
-    async def _collect(self, item: MemoryItem) -> None:
-        """A written memory gets a row where there is something to do. The mark goes last: a crash
-        in between finds the row again."""
-        scope = ReadScope(item.user_id, include_shared=False)
-        found = await self.store.find(scope, item.memory_id)
-        known = None if found is None or found.row.gone else found.row
-        if self._is_due(item, known):
-            await self.store.offer(row_of(item, self.runtime.new_id()))
-        elif known is not None and not self._keeps(item, known):
-            await self.store.offer(replace(known, gone=True), priority=TAKE_BACK_FIRST)
-        await self.store.unmark(item)
+    async def _collect(self, items: Sequence[MemoryItem]) -> None:
+        """Written memories get rows where there is something to do. The marks go last: a crash in
+        between finds the rows again."""
+        rows = {(row.user_id, row.memory_id): row for row in await self.store.rows_of(items)}
+        due, ended = [], []
+        for item in items:
+            row = rows.get((item.user_id, item.memory_id))
+            known = None if row is None or row.gone else row
+            if self._is_due(item, known):
+                due.append(row_of(item, self.runtime.new_id()))
+            elif known is not None and not self._keeps(item, known):
+                ended.append(replace(known, gone=True))
+        await self.store.offer_all(due)
+        await self.store.offer_all(ended, priority=TAKE_BACK_FIRST)
+        await self.store.unmark(items)
 
     def _is_due(self, item: MemoryItem, known: Understanding | None) -> bool:
         """Whether it is to be looked at, for the first time or anew."""
@@ -103,9 +104,23 @@ class UnderstandingService:
         alike = known.source_hash == source_hash(item)
         return alike and stands(item, self.runtime.clock.now())
 
-    async def _one(self, claim: Claim[Understanding]) -> None:
+    async def _all(self, claims: Sequence[Claim[Understanding]]) -> None:
+        ids: dict[str, list[str]] = {}
+        for row in (claim.row for claim in claims):
+            ids.setdefault(row.user_id, []).append(point_id_of(row.user_id, row.memory_id))
+        items = {
+            (item.user_id, item.memory_id): item
+            for user_id, point_ids in ids.items()
+            for item in await self.items.by_points(
+                ReadScope(user_id, include_shared=False), point_ids
+            )
+        }
+        for claim in claims:
+            await self._one(claim, items.get((claim.row.user_id, claim.row.memory_id)))
+
+    async def _one(self, claim: Claim[Understanding], item: MemoryItem | None) -> None:
         try:
-            await self._work(claim)
+            await self._work(claim, item)
         except OUTAGES as error:
             log.warning("a memory waits to be understood: %s", error.message)
             await self._again(claim, error.code, counts=False)
@@ -116,9 +131,11 @@ class UnderstandingService:
             log.exception("understanding failed and goes on")
             await self._again(claim, "error", counts=True)
 
-    async def _work(self, claim: Claim[Understanding]) -> None:
+    async def _work(self, claim: Claim[Understanding], item: MemoryItem | None) -> None:
+        """`item`: as all of a batch were read, which leaves out what cannot be read."""
         row = claim.row
-        item = await self.items.get(ReadScope(row.user_id, include_shared=False), row.memory_id)
+        if item is None:
+            item = await self.items.get(ReadScope(row.user_id, include_shared=False), row.memory_id)
         if item is None or not self._may_stay(row, item):
             await self._take_back(row)
             await self.store.finish(claim, None)

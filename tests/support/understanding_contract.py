@@ -74,9 +74,9 @@ class UnderstandingContract:
         marked = await stores.store.marked(9, 0.0)
         assert [item.memory_id for item in marked] == ["one", "two"]
         assert [item.memory_id for item in await stores.store.marked(1, 0.0)] == ["one"]
-        assert await stores.store.unmark(first)
+        assert await stores.store.unmark([first]) == 1
         assert [item.memory_id for item in await stores.store.marked(9, 0.0)] == ["two"]
-        assert await stores.store.unmark(second)
+        assert await stores.store.unmark([first, second]) == 2
         assert await stores.store.marked(9, 0.0) == []
 
     async def test_marks_ripen_together(self, stores: UnderstandingStores) -> None:
@@ -89,16 +89,18 @@ class UnderstandingContract:
 
     async def test_a_write_between_keeps_the_mark(self, stores: UnderstandingStores) -> None:
         item = await stored(stores, "one")
-        await stores.store.unmark(item)
+        await stores.store.unmark([item])
         await changed(stores, archived(item, "test", stores.clock.now()), item)
         (seen,) = await stores.store.marked(9, 0.0)
         assert seen.status is Status.ARCHIVED
-        assert not await stores.store.unmark(item)
+        other = await stored(stores, "two")
+        assert await stores.store.unmark([item, other]) == 1
+        assert await stores.store.unmark([]) == 0
         assert len(await stores.store.marked(9, 0.0)) == 1
 
     async def test_a_deletion_makes_the_row_due_as_gone(self, stores: UnderstandingStores) -> None:
         item = await stored(stores, "one")
-        await stores.store.unmark(item)
+        await stores.store.unmark([item])
         await stores.store.offer(scored(item))
         (working,) = await stores.store.claim("w", 9, CLAIM_S)
         await changed(stores, deleted(item, stores.clock.now()), item)
@@ -123,6 +125,26 @@ class UnderstandingContract:
         assert await stores.store.same(NOA, row.source_hash) is None
         assert await stores.store.same(DANA, row.source_hash) == row
         assert await stores.store.same(DANA, "other") is None
+
+    async def test_the_rows_of_many_memories(self, stores: UnderstandingStores) -> None:
+        items = [await stored(stores, name) for name in ("one", "two", "three")]
+        noas = new_item(
+            NewMemory(text="x"), user_id="noa", memory_id="one", now=items[0].created_at
+        )
+        rows = [scored(items[0]), row_of(items[1], "trace"), row_of(noas, "trace")]
+        await stores.store.offer_all(rows[:2])
+        await stores.store.offer_all([rows[2], replace(rows[0], gone=True)], priority=-1)
+        await stores.store.offer_all([])
+        found = await stores.store.rows_of([*items, noas])
+        assert {(one.user_id, one.memory_id, one.gone) for one in found} == {
+            ("dana", "one", True),
+            ("dana", "two", False),
+            ("noa", "one", False),
+        }
+        assert await stores.store.rows_of(items[1:]) == [rows[1]]
+        assert await stores.store.rows_of([]) == []
+        claimed = await stores.store.claim("w", 9, CLAIM_S)
+        assert [one.row.memory_id for one in claimed] == ["one", "one", "two"]
 
     async def test_when_a_topic_was_spoken_of(self, stores: UnderstandingStores) -> None:
         item = await stored(stores, "one", topics=("garden",))

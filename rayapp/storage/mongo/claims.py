@@ -5,12 +5,12 @@ index tells what may be taken. All comparisons use the server's time.
 """
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
-from pymongo import ASCENDING
+from pymongo import ASCENDING, UpdateOne
 
 from rayapp.core.claims import Claim, Queued, WorkState
 from rayapp.storage.mongo.convert import readable
@@ -36,11 +36,17 @@ class MongoClaimQueue(Generic[Row]):
     key: tuple[str, ...]
 
     async def offer(self, row: Row, *, priority: int = 0, delay_s: float = 0.0) -> None:
-        fence = {"$add": [{"$ifNull": ["$work.fence", 0]}, 1]}
-        work = _work(priority={"$literal": priority}, fence=fence, due_at=in_seconds(delay_s))
-        change = [{"$set": _literal(row)}, {"$set": work}]
+        change = _offered(row, priority, delay_s)
         with translated():
             await upserted(lambda: self.rows.update_one(self._one(row), change, upsert=True))
+
+    async def offer_all(self, rows: Sequence[Row], *, priority: int = 0) -> None:
+        writes = [
+            UpdateOne(self._one(row), _offered(row, priority, 0.0), upsert=True) for row in rows
+        ]
+        if writes:
+            with translated():
+                await upserted(lambda: self.rows.bulk_write(writes, ordered=False))
 
     def new_document(self, row: Row) -> Document:
         """A row that was never queued, to be inserted: due at once."""
@@ -139,6 +145,13 @@ class MongoClaimQueue(Generic[Row]):
 
     async def _change(self, claim: Claim[Row], change: Mapping[str, Any]) -> bool:
         return await updated(self.rows, self._held(claim), [{"$set": dict(change)}])
+
+
+def _offered(row: object, priority: int, delay_s: float) -> list[Document]:
+    """What an update does to put a row into the queue."""
+    fence = {"$add": [{"$ifNull": ["$work.fence", 0]}, 1]}
+    work = _work(priority={"$literal": priority}, fence=fence, due_at=in_seconds(delay_s))
+    return [{"$set": _literal(row)}, {"$set": work}]
 
 
 def _literal(row: object) -> Document:

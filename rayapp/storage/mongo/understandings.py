@@ -39,13 +39,33 @@ class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
         where = {**IS_MARKED, **due("understand_at")}
         return await listed(self._items, where, from_document, limit=limit, **how)
 
-    async def unmark(self, item: MemoryItem) -> bool:
-        as_read = {"point_id": item.point_id, "version": item.version, "status": item.status.value}
-        return await updated(self._items, as_read, {"$set": {"understand_at": None}})
+    async def unmark(self, items: Sequence[MemoryItem]) -> int:
+        as_read = [
+            {"point_id": item.point_id, "version": item.version, "status": item.status.value}
+            for item in items
+        ]
+        if not as_read:
+            return 0
+        with translated():
+            done = await self._items.update_many(
+                {"$or": as_read}, {"$set": {"understand_at": None}}
+            )
+        return done.matched_count
 
     async def find(self, scope: ReadScope, memory_id: str) -> Queued[Understanding] | None:
         where = {**mine(scope), "memory_id": {"$eq": memory_id}}
         return await first(self.rows, where, self.queued)
+
+    async def rows_of(self, items: Sequence[MemoryItem]) -> list[Understanding]:
+        if not items:
+            return []
+        ids: dict[str, list[str]] = {}
+        for item in items:
+            ids.setdefault(item.user_id, []).append(item.memory_id)
+        where = {
+            "$or": [{"user_id": user, "memory_id": {"$in": found}} for user, found in ids.items()]
+        }
+        return await listed(self.rows, where, reader(Understanding))
 
     async def same(self, scope: ReadScope, source_hash: str) -> Understanding | None:
         where = {**mine(scope), "source_hash": source_hash, "gone": False}

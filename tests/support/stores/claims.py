@@ -1,6 +1,6 @@
 """A working `ClaimQueue` in process memory."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
@@ -35,6 +35,10 @@ class InMemoryClaimQueue(Generic[Row]):
         known = self._rows.get(self._key(row))
         fence = known.fence + 1 if known else 1
         self._rows[self._key(row)] = _Kept(row, priority, self._at(delay_s), fence)
+
+    async def offer_all(self, rows: Sequence[Row], *, priority: int = 0) -> None:
+        for row in rows:
+            await self.offer(row, priority=priority)
 
     async def claim(self, owner: str, limit: int, claim_s: float) -> list[Claim[Row]]:
         now = to_ms(self._clock.now())

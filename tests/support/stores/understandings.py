@@ -43,18 +43,22 @@ class InMemoryUnderstandingStore(InMemoryClaimQueue[Understanding]):
             return []
         return [item for _, item in found[:limit]]
 
-    async def unmark(self, item: MemoryItem) -> bool:
-        place = self._items._rows.get(item.point_id)
-        as_read = place is not None and (place.item.version, place.item.status) == (
-            item.version,
-            item.status,
-        )
-        if place is not None and as_read:
-            place.understand_at = None
-        return as_read
+    async def unmark(self, items: Sequence[MemoryItem]) -> int:
+        done = 0
+        for item in items:
+            place = self._items._rows.get(item.point_id)
+            as_read = item.version, item.status
+            if place is not None and (place.item.version, place.item.status) == as_read:
+                place.understand_at = None
+                done += 1
+        return done
 
     async def find(self, scope: ReadScope, memory_id: str) -> Queued[Understanding] | None:
         return self.queued((checked_user(scope.user_id), memory_id))
+
+    async def rows_of(self, items: Sequence[MemoryItem]) -> list[Understanding]:
+        wanted = {(item.user_id, item.memory_id) for item in items}
+        return [row for row in self.rows() if (row.user_id, row.memory_id) in wanted]
 
     async def same(self, scope: ReadScope, source_hash: str) -> Understanding | None:
         found = [row for row in self._own(scope) if row.source_hash == source_hash]
