@@ -165,7 +165,7 @@ class UnderstandingService:
             source = source_text(item, sides, whole=row.forced or gate is Gate.OFF)
             for understander in self.understanders:
                 await understander.understand(source)
-        else:
+        elif not claim.first:
             await self._take_back(row)
         took = time.perf_counter() - began
         self.runtime.metrics.observe("understanding_stage_s", took, stage="derive")
