@@ -156,16 +156,18 @@ class UnderstandingService:
         # What came as raw data was decided when it came.
         sides = claim.row.sides or await self.deciding.decide(item, claim.row)
         row = self._decided(claim.row, item, sides, began)
-        if not await self.store.keep(claim, row):
-            return  # somebody else has it by now
         gate = Gate(self.deciding.policy(item.org_id).gate)
         derived = not is_unimportant(item) and (row.forced or is_derived(sides, gate))
+        # Where nothing is derived and nothing was, `finish` alone tells whose it is.
+        nothing = not derived and claim.first
+        if not (nothing or await self.store.keep(claim, row)):
+            return  # somebody else has it by now
         began = time.perf_counter()
         if derived:
             source = source_text(item, sides, whole=row.forced or gate is Gate.OFF)
             for understander in self.understanders:
                 await understander.understand(source)
-        elif not claim.first:
+        elif not nothing:
             await self._take_back(row)
         took = time.perf_counter() - began
         self.runtime.metrics.observe("understanding_stage_s", took, stage="derive")
@@ -177,7 +179,7 @@ class UnderstandingService:
         self.runtime.metrics.count(
             "understanding_decisions", fate=row.fate.value, source=sides[0].speaker.value
         )
-        if not await self.store.finish(claim, row):
+        if not await self.store.finish(claim, row) and not nothing:
             await self._undo_if_gone(row)
 
     def _decided(

@@ -7,7 +7,7 @@ passes only where it is very telling, or where its topic comes again and again.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from rayapp.core.settings.access import SettingsSection
 from rayapp.text.concept_words import phrase_key, scan
@@ -105,12 +105,13 @@ class Weighing:
         self._speaker, self._threshold, self._around = speaker, threshold, around
         self._by_words = {one: read_sentence(one, words) for one in self.sentences}
         self._read = dict(self._by_words)
-        self._unheard = dict.fromkeys(list(self._by_words)[:MOST_ASKED] if heads else ())
+        # What is left of each sentence that may still be asked of, whatever the heads say.
+        unheard = islice(self._by_words.items(), MOST_ASKED if heads else 0)
+        self._unheard = {one: at_least_of(read) for one, read in unheard}
 
     def to_ask(self) -> str | None:
         """The sentence that promises most; None: what the others are changes nothing."""
-        least = {one: at_least_of(self._by_words[one]) for one in self._unheard}
-        if self._of(self._read | least).passed:
+        if self._of(self._read | self._unheard).passed:
             return None
         tell = [one for one in self._unheard if self._may_tell(self._by_words[one])]
         return max(tell, key=lambda one: self._promise(self._by_words[one]), default=None)
