@@ -59,13 +59,16 @@ class SignalTable(SettingsSection):
     then: tuple[str, ...] = ()
 
 
+# Tables of which a word counts wherever it stands.
+WHOLE = tuple(frozenset(SignalTable.model_fields) - {"me_endings", "asks", "keeps", "then"})
+
+
 class _Words:
     """Phrases by each form of their first word."""
 
-    def __init__(self, phrases: Iterable[str]) -> None:
+    def __init__(self, phrases: Iterable[Phrase]) -> None:
         self._by_first: dict[str, list[Phrase]] = {}
-        for one in phrases:
-            phrase = tuple(_entry_forms(token.text) for token in tokens(normalize(one)))
+        for phrase in phrases:
             for form in phrase[0]:
                 self._by_first.setdefault(form, []).append(phrase)
 
@@ -76,14 +79,10 @@ class _Words:
                 len(phrase)
                 for form in word
                 for phrase in self._by_first.get(form, ())
-                if len(words) - at >= len(phrase)
-                and all(map(_meets, phrase, words[at : at + len(phrase)]))
+                if _stands(phrase, words, at)
             }
             if found:
                 yield at, at + max(found)
-
-    def said(self, words: Sequence[frozenset[str]]) -> bool:
-        return next(self.places(words), None) is not None
 
 
 class SignalWords:
@@ -95,10 +94,27 @@ class SignalWords:
             for name in SignalTable.model_fields
         }
         self.endings = tuple(joined.pop("me_endings"))
-        self._words = {name: _Words(found) for name, found in joined.items()}
+        phrases = {name: list(map(_phrase, found)) for name, found in joined.items()}
+        self._words = {name: _Words(found) for name, found in phrases.items()}
+        # Of the tables of which a word counts wherever it stands.
+        self._by_first: dict[str, list[tuple[str, Phrase]]] = {}
+        for name in WHOLE:
+            for phrase in phrases[name]:
+                for form in phrase[0]:
+                    self._by_first.setdefault(form, []).append((name, phrase))
 
     def __getitem__(self, name: str) -> _Words:
         return self._words[name]
+
+    def said(self, words: Sequence[frozenset[str]]) -> set[str]:
+        """Of which of these tables something is said, all found in one pass."""
+        found: set[str] = set()
+        for at, word in enumerate(words):
+            for form in word:
+                for name, phrase in self._by_first.get(form, ()):
+                    if name not in found and _stands(phrase, words, at):
+                        found.add(name)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,31 +167,33 @@ def read_sentence(sentence: str, tables: SignalWords) -> ReadSentence:
     """What the tables alone find in it."""
     raw = [token.text for token in tokens(normalize(sentence))]
     words = [_forms(one) for one in raw]
-    said = {name: tables[name].said(words) for name in WHOLE}
+    said = tables.said(words)
     asks = _opens(tables["asks"], words) and not _opens(tables["keeps"], words)
     asks = asks or sentence.rstrip().endswith("?")
-    errand = said["errands"]
-    speaks = said["me"] or any(_ends(one, tables.endings) for one in raw)
-    strong = said["feelings"] or (said["moods"] and said["very"])
+    errand = "errands" in said
+    speaks = "me" in said or any(_ends(one, tables.endings) for one in raw)
+    strong = "feelings" in said or ("moods" in said and "very" in said)
     # Somebody who says little of a feeling leaves out whose it is.
     speaks = speaks or (strong and not asks and len(raw) <= SHORT)
-    kin = said["kin_of_me"] or (said["kin"] and speaks)
+    kin = "kin_of_me" in said or ("kin" in said and speaks)
     me = speaks and not errand
     person = me or kin
-    emotional = FULL if strong and person else HALF if strong or (said["moods"] and me) else 0.0
-    weighs = said["between"] and said["weighed"] and (asks or person)
-    weighs = weighs or (said["wonders"] and (kin or said["weighed"] or said["between"]))
-    chose = said["choices"] and person and (not asks or kin or said["between"])
-    decision = FULL if weighs or chose else HALF if said["choices"] or said["wonders"] else 0.0
-    temporal = FULL if said["past"] and person else HALF if said["past"] or said["now"] else 0.0
+    emotional = FULL if strong and person else HALF if strong or ("moods" in said and me) else 0.0
+    weighs = "between" in said and "weighed" in said and (asks or person)
+    weighs = weighs or ("wonders" in said and (kin or "weighed" in said or "between" in said))
+    chose = "choices" in said and person and (not asks or kin or "between" in said)
+    decision = FULL if weighs or chose else HALF if "choices" in said or "wonders" in said else 0.0
+    temporal = (
+        FULL if "past" in said and person else HALF if "past" in said or "now" in said else 0.0
+    )
     if asks:
         temporal = min(temporal, HALF)
     tells = person and (not asks or emotional == FULL or decision == FULL)
     personal = FULL if tells or weighs else HALF if person else 0.0
     overrides = set()
-    if not asks and said["identity"] and not said["no_identity"]:
+    if not asks and "identity" in said and "no_identity" not in said:
         overrides.add(Override.IDENTITY)
-    if not asks and (said["goals"] or said["values"]):
+    if not asks and ("goals" in said or "values" in said):
         overrides.add(Override.GOAL)
     signals = Signals(emotional, personal, temporal, decision)
     return ReadSentence(signals, frozenset(overrides), len(raw), errand and not person)
@@ -184,10 +202,6 @@ def read_sentence(sentence: str, tables: SignalWords) -> ReadSentence:
 def _opens(table: _Words, words: Sequence[frozenset[str]]) -> bool:
     """Whether the first words are in the table."""
     return any(start == 0 for start, _ in table.places(words[:FIRST_WORDS]))
-
-
-# Tables of which a word counts wherever it stands.
-WHOLE = tuple(frozenset(SignalTable.model_fields) - {"me_endings", "asks", "keeps", "then"})
 
 
 def with_kinds(read: ReadSentence, kinds: Mapping[str, float]) -> ReadSentence:
@@ -229,6 +243,16 @@ def _level(share: float) -> float:
 
 def _ends(word: str, endings: tuple[str, ...]) -> bool:
     return any(word.endswith(one) and len(word) >= len(one) + STEM for one in endings)
+
+
+def _phrase(text: str) -> Phrase:
+    return tuple(_entry_forms(token.text) for token in tokens(normalize(text)))
+
+
+def _stands(phrase: Phrase, words: Sequence[frozenset[str]], at: int) -> bool:
+    """Whether the words from a place on are the phrase."""
+    end = at + len(phrase)
+    return end <= len(words) and all(map(_meets, phrase, words[at:end]))
 
 
 def _meets(one: frozenset[str], other: frozenset[str]) -> bool:
