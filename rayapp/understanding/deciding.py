@@ -1,7 +1,7 @@
 """How much a memory matters: what the rules need to know is gathered, then they decide."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from rayapp.memory.tiers import Tier
 from rayapp.text.concepts import extract_concepts
 from rayapp.text.language import detect_language
 from rayapp.understanding.ports import UnderstandingStore
-from rayapp.understanding.records import Importance, Speaker, Understanding
+from rayapp.understanding.records import MOST_MENTIONS, Importance, Speaker, Understanding
 from rayapp.understanding.rules.importance import (
     RECURRING_WITHIN,
     Circumstances,
@@ -81,12 +81,24 @@ class Deciding:
                 code="understanding_off",
             )
 
-    async def decide(self, item: MemoryItem, row: Understanding) -> tuple[Importance, ...]:
-        """Of each side of it."""
+    async def earlier(self, rows: Sequence[Understanding]) -> Sequence[Understanding] | None:
+        """What a user said before, of the topics of rows of theirs; None: too much to be read at
+        once."""
+        scope = ReadScope(rows[0].user_id, include_shared=False)
+        topics = dict.fromkeys(topic for row in rows for topic in row.topics)
+        found = await self.store.speaking_of(scope, list(topics), min(map(_since, rows)))
+        return found if len(found) < MOST_MENTIONS else None
+
+    async def decide(
+        self, item: MemoryItem, row: Understanding, earlier: Sequence[Understanding] | None = None
+    ) -> tuple[Importance, ...]:
+        """Of each side of it. `earlier`: as that was read for several; None: it is read here."""
         policy, scope = self.policy(item.org_id), ReadScope(item.user_id, include_shared=False)
-        said = row.mentions[-1]
-        earlier = await self.store.mentions(scope, row.topics, said.at - RECURRING_WITHIN)
-        again = recurs(said, earlier)
+        since = _since(row)
+        if earlier is None:
+            earlier = await self.store.speaking_of(scope, row.topics, since)
+        near = [one for one in earlier if one.said_at >= since]
+        again = recurs(row.mentions[-1], [heard for one in near for heard in one.mentions])
         tested = not set(policy.test_topics).isdisjoint(item.topics)
         found = []
         for side in sides_of(item):
@@ -143,3 +155,8 @@ class Deciding:
         nodes = await self.graphs.nodes(scope, keys)
         others = [one for one in nodes if set(one.memory_ids) - {item.memory_id}]
         return len(others)
+
+
+def _since(row: Understanding) -> datetime:
+    """From when on a topic of it counts as coming again."""
+    return row.mentions[-1].at - RECURRING_WITHIN

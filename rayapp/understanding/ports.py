@@ -68,10 +68,11 @@ class UnderstandingStore(ClaimQueue[Understanding], Protocol):
     async def same(self, scope: ReadScope, source_hash: str) -> Understanding | None:
         """A source that says the same, the newest first."""
 
-    async def mentions(
+    async def speaking_of(
         self, scope: ReadScope, topics: Sequence[str], since: datetime
-    ) -> list[Mention]:
-        """When the user spoke of one of these topics, the newest first, a bounded number."""
+    ) -> list[Understanding]:
+        """Rows of the user since then of one of these topics, the newest first, at most
+        `MOST_MENTIONS`."""
 
     async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
         """The same text came again; the last times are kept."""

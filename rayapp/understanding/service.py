@@ -6,7 +6,7 @@ deriving replaces what it gave before.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
 from rayapp.core.claims import Backoff, Claim, WorkState, put_back
@@ -35,6 +35,17 @@ OUTAGES = (DependencyDown, Overloaded, DeadlineExceeded)
 PAUSE_S, MAX_PAUSE_S, AWAY_S = 2.0, 600.0, 15.0
 # Between two counts of what waits, seconds.
 GAUGE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What is read at once for the claims of a user.
+
+    `items`: by id, without what cannot be read; `earlier`: see `Deciding.earlier`.
+    """
+
+    items: Mapping[str, MemoryItem]
+    earlier: Sequence[Understanding] | None
 
 
 @dataclass(eq=False)
@@ -105,22 +116,27 @@ class UnderstandingService:
         return alike and stands(item, self.runtime.clock.now())
 
     async def _all(self, claims: Sequence[Claim[Understanding]]) -> None:
-        ids: dict[str, list[str]] = {}
+        by_user: dict[str, list[Understanding]] = {}
         for row in (claim.row for claim in claims):
-            ids.setdefault(row.user_id, []).append(point_id_of(row.user_id, row.memory_id))
-        items = {
-            (item.user_id, item.memory_id): item
-            for user_id, point_ids in ids.items()
-            for item in await self.items.by_points(
-                ReadScope(user_id, include_shared=False), point_ids
-            )
-        }
+            by_user.setdefault(row.user_id, []).append(row)
+        around = {user_id: await self._around(user_id, rows) for user_id, rows in by_user.items()}
         for claim in claims:
-            await self._one(claim, items.get((claim.row.user_id, claim.row.memory_id)))
+            await self._one(claim, around[claim.row.user_id])
 
-    async def _one(self, claim: Claim[Understanding], item: MemoryItem | None) -> None:
+    async def _around(self, user_id: str, rows: Sequence[Understanding]) -> _Around:
+        scope = ReadScope(user_id, include_shared=False)
+        items = await self.items.by_points(
+            scope, [point_id_of(user_id, row.memory_id) for row in rows]
+        )
+        undecided = [row for row in rows if not (row.gone or row.sides)]
+        return _Around(
+            {item.memory_id: item for item in items},
+            await self.deciding.earlier(undecided) if undecided else None,
+        )
+
+    async def _one(self, claim: Claim[Understanding], around: _Around) -> None:
         try:
-            await self._work(claim, item)
+            await self._work(claim, around)
         except OUTAGES as error:
             log.warning("a memory waits to be understood: %s", error.message)
             await self._again(claim, error.code, counts=False)
@@ -131,16 +147,16 @@ class UnderstandingService:
             log.exception("understanding failed and goes on")
             await self._again(claim, "error", counts=True)
 
-    async def _work(self, claim: Claim[Understanding], item: MemoryItem | None) -> None:
-        """`item`: as all of a batch were read, which leaves out what cannot be read."""
+    async def _work(self, claim: Claim[Understanding], around: _Around) -> None:
         row = claim.row
+        item = around.items.get(row.memory_id)
         if item is None:
             item = await self.items.get(ReadScope(row.user_id, include_shared=False), row.memory_id)
         if item is None or not self._may_stay(row, item):
             await self._take_back(row)
             await self.store.finish(claim, None)
         else:
-            await self._understand(claim, item)
+            await self._understand(claim, item, around.earlier)
 
     def _may_stay(self, row: Understanding, item: MemoryItem) -> bool:
         """Whether the source is still there: under its own id, active or put away by its importance
@@ -151,10 +167,12 @@ class UnderstandingService:
             return True
         return not row.gone and stands(item, self.runtime.clock.now())
 
-    async def _understand(self, claim: Claim[Understanding], item: MemoryItem) -> None:
+    async def _understand(
+        self, claim: Claim[Understanding], item: MemoryItem, earlier: Sequence[Understanding] | None
+    ) -> None:
         began = time.perf_counter()
         # What came as raw data was decided when it came.
-        sides = claim.row.sides or await self.deciding.decide(item, claim.row)
+        sides = claim.row.sides or await self.deciding.decide(item, claim.row, earlier)
         row = self._decided(claim.row, item, sides, began)
         gate = Gate(self.deciding.policy(item.org_id).gate)
         derived = not is_unimportant(item) and (row.forced or is_derived(sides, gate))

@@ -155,13 +155,13 @@ class UnderstandingContract:
         )
         await stores.store.hear(WriteScope("dana"), "one", again)
         since = row.said_at - timedelta(days=30)
-        heard = await stores.store.mentions(DANA, row.topics, since)
-        assert [one.conversation_id for one in heard] == [None, "c-2"]
-        assert await stores.store.mentions(DANA, ["other"], since) == []
-        assert await stores.store.mentions(DANA, (), since) == []
-        assert await stores.store.mentions(NOA, row.topics, since) == []
+        (found,) = await stores.store.speaking_of(DANA, row.topics, since)
+        assert [one.conversation_id for one in found.mentions] == [None, "c-2"]
+        assert await stores.store.speaking_of(DANA, ["other"], since) == []
+        assert await stores.store.speaking_of(DANA, (), since) == []
+        assert await stores.store.speaking_of(NOA, row.topics, since) == []
         later = row.said_at + timedelta(days=2)
-        assert await stores.store.mentions(DANA, row.topics, later) == []
+        assert await stores.store.speaking_of(DANA, row.topics, later) == []
 
     async def test_a_row_that_was_worked_on_beside_the_queue_is_settled(
         self, stores: UnderstandingStores

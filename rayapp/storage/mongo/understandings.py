@@ -72,9 +72,9 @@ class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
         order = [("said_at", DESCENDING)]
         return await first(self.rows, where, reader(Understanding), sort=order)
 
-    async def mentions(
+    async def speaking_of(
         self, scope: ReadScope, topics: Sequence[str], since: datetime
-    ) -> list[Mention]:
+    ) -> list[Understanding]:
         if not topics:
             return []
         where: Document = {
@@ -83,14 +83,13 @@ class MongoUnderstandingStore(MongoClaimQueue[Understanding]):
             "said_at": {"$gte": since},
             "gone": False,
         }
-        rows = await listed(
+        return await listed(
             self.rows,
             where,
             reader(Understanding),
             sort=[("said_at", DESCENDING)],
             limit=MOST_MENTIONS,
         )
-        return [mention for row in rows for mention in row.mentions]
 
     async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
         where = {**own(scope), "memory_id": {"$eq": memory_id}}

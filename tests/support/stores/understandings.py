@@ -9,7 +9,13 @@ from rayapp.core.runtime import Clock
 from rayapp.memory.item import MemoryItem, Status, point_id_of
 from rayapp.memory.rules.filtering import checked_user
 from rayapp.memory.scope import ReadScope, WriteScope
-from rayapp.understanding.records import MOST_HEARD, TAKE_BACK_FIRST, Mention, Understanding
+from rayapp.understanding.records import (
+    MOST_HEARD,
+    MOST_MENTIONS,
+    TAKE_BACK_FIRST,
+    Mention,
+    Understanding,
+)
 from tests.support.stores import InMemoryMemoryStore
 from tests.support.stores.claims import InMemoryClaimQueue
 
@@ -64,16 +70,16 @@ class InMemoryUnderstandingStore(InMemoryClaimQueue[Understanding]):
         found = [row for row in self._own(scope) if row.source_hash == source_hash]
         return max(found, key=lambda row: row.said_at, default=None)
 
-    async def mentions(
+    async def speaking_of(
         self, scope: ReadScope, topics: Sequence[str], since: datetime
-    ) -> list[Mention]:
+    ) -> list[Understanding]:
         wanted = set(topics)
         found = [
             row
             for row in self._own(scope)
             if row.said_at >= since and not wanted.isdisjoint(row.topics)
         ]
-        return [mention for row in found for mention in row.mentions]
+        return sorted(found, key=lambda row: row.said_at, reverse=True)[:MOST_MENTIONS]
 
     async def hear(self, scope: WriteScope, memory_id: str, again: Mention) -> None:
         kept = self._rows.get((checked_user(scope.user_id), memory_id))
