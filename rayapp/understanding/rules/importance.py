@@ -186,8 +186,9 @@ def importance_of(
         around=around,
         heads=kinds is not None,
     )
-    for one in weighing.sentences if kinds is not None else ():
-        weighing.hear(one, kinds(one))
+    if kinds is not None:
+        for one in weighing.sentences:
+            weighing.hear(one, kinds(one))
     return weighing.importance()
 
 
