@@ -10,6 +10,8 @@ from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 Row = TypeVar("Row")
+# An offer makes it higher by one, and a claim too.
+FIRST_FENCE = 2
 
 
 class WorkState(StrEnum):
@@ -27,6 +29,11 @@ class Claim(Generic[Row]):
     row: Row
     fence: int
     tries: int = 0
+
+    @property
+    def first(self) -> bool:
+        """Nobody ever held this row, and it was offered once."""
+        return self.fence == FIRST_FENCE
 
 
 @dataclass(frozen=True, slots=True)

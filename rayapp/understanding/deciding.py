@@ -32,15 +32,13 @@ from rayapp.understanding.rules.importance import (
     RECURRING_WITHIN,
     Circumstances,
     ImportanceParams,
-    importance_of,
+    Weighing,
     recurs,
 )
-from rayapp.understanding.rules.signals import SignalWords, sentences_of
+from rayapp.understanding.rules.signals import SignalWords
 from rayapp.understanding.rules.sources import Side, sides_of
 
-# Sentences of a text that the heads read: each is a pass of the encoder.
-MOST_READ = 12
-# What the encoder may take for them, seconds.
+# What the encoder may take for a sentence, seconds.
 READ_S = 5.0
 # Sources that texts of one batch are compared with at once; with more, each asks for its own.
 MOST_PAST = 2_000
@@ -56,19 +54,13 @@ class SentenceKinds:
     embedder: Embedder
     heads: SentenceHeads
 
-    async def read(self, sentences: Sequence[str]) -> dict[str, Mapping[str, float]]:
-        """What each sentence is, by kind. Raises DependencyDown."""
-        texts = list(dict.fromkeys(sentences))[:MOST_READ]
-        if not texts:
-            return {}
-        read = await self.encoder.read(texts, READ_AS, timeout_s=READ_S)
-        words = await self.embedder.embed(texts, READ_AS, timeout_s=READ_S)
-        found: dict[str, Mapping[str, float]] = {}
-        for text, vectors, own in zip(texts, read, words, strict=True):
-            unit = own / max(float(np.linalg.norm(own)), 1e-9)
-            reading = Reading(detect_language(text), vectors, unit)
-            found[text] = dict(self.heads.probabilities(reading).items())
-        return found
+    async def read(self, sentence: str) -> Mapping[str, float]:
+        """What it is, by kind. Raises DependencyDown."""
+        (vectors,) = await self.encoder.read([sentence], READ_AS, timeout_s=READ_S)
+        (words,) = await self.embedder.embed([sentence], READ_AS, timeout_s=READ_S)
+        unit = words / max(float(np.linalg.norm(words)), 1e-9)
+        reading = Reading(detect_language(sentence), vectors, unit)
+        return dict(self.heads.probabilities(reading).items())
 
 
 @dataclass(eq=False)
@@ -151,30 +143,29 @@ class Deciding:
         began = time.perf_counter()
         # A pass of the encoder for each sentence: of what a person said, which is short.
         asked = policy.heads and side.speaker is Speaker.USER
-        read = await self._read(side.text) if asked else None
-        found = importance_of(
+        weighing = Weighing(
             side.text,
             self.words,
             self.params,
             speaker=side.speaker,
             threshold=policy.threshold,
             around=around,
-            kinds=None if read is None else lambda sentence: read.get(sentence, {}),
+            heads=asked and self.kinds is not None,
         )
+        await self._ask(weighing)
         self.runtime.metrics.observe(
             "understanding_stage_s", time.perf_counter() - began, stage="importance"
         )
-        return found
+        return weighing.importance()
 
-    async def _read(self, text: str) -> Mapping[str, Mapping[str, float]] | None:
-        """None: without heads, or they cannot be asked now; then the tables decide."""
-        if self.kinds is None:
-            return None
+    async def _ask(self, weighing: Weighing) -> None:
+        """Ask the heads what may still decide; where they cannot be asked now, the tables do."""
         try:
-            return await self.kinds.read(sentences_of(text))
+            while self.kinds is not None and (sentence := weighing.to_ask()) is not None:
+                weighing.hear(sentence, await self.kinds.read(sentence))
         except (RayappError, TimeoutError):
             self.runtime.metrics.count("degraded", reason="importance_heads")
-            return None
+            weighing.without_heads()
 
     async def _known(
         self, scope: ReadScope, items: Sequence[MemoryItem], sides: Sequence[Sequence[Side]]

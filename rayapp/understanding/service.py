@@ -198,16 +198,16 @@ class UnderstandingService:
     ) -> None:
         began = time.perf_counter()
         sources, passed_over = [], []
-        for _, item, row in texts:
+        for claim, item, row in texts:
             gate = Gate(self.deciding.policy(item.org_id).gate)
             if not is_unimportant(item) and (row.forced or is_derived(row.sides, gate)):
                 whole = row.forced or gate is Gate.OFF
                 sources.append(source_text(item, row.sides, whole=whole))
-            else:
+            elif not claim.first:  # of what nobody ever looked at there is nothing to take back
                 passed_over.append(item.memory_id)
-        user_id = texts[0][2].user_id
         await self.understander.understand(sources)
-        await self.understander.take_back(user_id, passed_over)
+        if passed_over:
+            await self.understander.take_back(texts[0][2].user_id, passed_over)
         took = (time.perf_counter() - began) / len(texts)
         derived = {one.source_id for one in sources}
         done = []

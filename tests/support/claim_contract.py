@@ -49,6 +49,17 @@ class ClaimQueueContract:
         assert (claimed.row, claimed.tries) == (parcel(note="$עברית"), 0)
         assert await stores.queue.claim("two", 5, CLAIM_S) == []
 
+    async def test_the_first_claim_of_a_row_knows_that_it_is(self, stores: ClaimStores) -> None:
+        await stores.queue.offer_all([parcel(), parcel("p-2")])
+        first, other = await stores.queue.claim("one", 5, CLAIM_S)
+        assert (first.first, other.first) == (True, True)
+        assert await stores.queue.retry(first, delay_s=0.0, error="away", counts=False)
+        assert await stores.queue.finish(other, other.row)
+        await stores.queue.offer(parcel("p-2"))
+        await stores.elapse(0.01)
+        again = await stores.queue.claim("one", 5, CLAIM_S)
+        assert [one.first for one in again] == [False, False]
+
     async def test_it_takes_what_came_first_and_no_more_than_asked(
         self, stores: ClaimStores
     ) -> None:

@@ -59,13 +59,16 @@ class SignalTable(SettingsSection):
     then: tuple[str, ...] = ()
 
 
+# Tables of which a word counts wherever it stands.
+WHOLE = tuple(frozenset(SignalTable.model_fields) - {"me_endings", "asks", "keeps", "then"})
+
+
 class _Words:
     """Phrases by each form of their first word."""
 
-    def __init__(self, phrases: Iterable[str]) -> None:
+    def __init__(self, phrases: Iterable[Phrase]) -> None:
         self._by_first: dict[str, list[Phrase]] = {}
-        for one in phrases:
-            phrase = tuple(_entry_forms(token.text) for token in tokens(normalize(one)))
+        for phrase in phrases:
             for form in phrase[0]:
                 self._by_first.setdefault(form, []).append(phrase)
 
@@ -76,17 +79,10 @@ class _Words:
                 len(phrase)
                 for form in word
                 for phrase in self._by_first.get(form, ())
-                if len(words) - at >= len(phrase)
-                and all(map(_meets, phrase, words[at : at + len(phrase)]))
+                if _stands(phrase, words, at)
             }
             if found:
                 yield at, at + max(found)
-
-    def said(self, words: Sequence[frozenset[str]], forms: frozenset[str]) -> bool:
-        """`forms`: all of the words."""
-        if self._by_first.keys().isdisjoint(forms):
-            return False
-        return next(self.places(words), None) is not None
 
 
 class SignalWords:
@@ -98,10 +94,27 @@ class SignalWords:
             for name in SignalTable.model_fields
         }
         self.endings = tuple(joined.pop("me_endings"))
-        self._words = {name: _Words(found) for name, found in joined.items()}
+        phrases = {name: list(map(_phrase, found)) for name, found in joined.items()}
+        self._words = {name: _Words(found) for name, found in phrases.items()}
+        # Of the tables of which a word counts wherever it stands.
+        self._by_first: dict[str, list[tuple[str, Phrase]]] = {}
+        for name in WHOLE:
+            for phrase in phrases[name]:
+                for form in phrase[0]:
+                    self._by_first.setdefault(form, []).append((name, phrase))
 
     def __getitem__(self, name: str) -> _Words:
         return self._words[name]
+
+    def said(self, words: Sequence[frozenset[str]]) -> set[str]:
+        """Of which of these tables something is said, all found in one pass."""
+        found: set[str] = set()
+        for at, word in enumerate(words):
+            for form in word:
+                for name, phrase in self._by_first.get(form, ()):
+                    if name not in found and _stands(phrase, words, at):
+                        found.add(name)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +157,6 @@ def sentences_of(text: str) -> list[str]:
     return list(islice((one for one in found if one), MOST_SENTENCES))
 
 
-def read_sentence(
-    sentence: str, words: SignalWords, kinds: Mapping[str, float] | None = None
-) -> ReadSentence:
-    """`kinds`: what the heads say of it, by kind; None: there are no heads."""
-    by_words = _by_words(sentence, words)
-    return by_words if kinds is None else _with_kinds(by_words, kinds)
-
-
 def count_said(name: str, text: str, words: SignalWords) -> int:
     """How often words of a table are said."""
     said = [_forms(token.text) for token in tokens(normalize(text))]
@@ -159,35 +164,37 @@ def count_said(name: str, text: str, words: SignalWords) -> int:
 
 
 @reading
-def _by_words(sentence: str, tables: SignalWords) -> ReadSentence:
+def read_sentence(sentence: str, tables: SignalWords) -> ReadSentence:
+    """What the tables alone find in it."""
     raw = [token.text for token in tokens(normalize(sentence))]
     words = [_forms(one) for one in raw]
-    forms = frozenset(form for word in words for form in word)
-    said = {name: tables[name].said(words, forms) for name in WHOLE}
+    said = tables.said(words)
     asks = _opens(tables["asks"], words) and not _opens(tables["keeps"], words)
     asks = asks or sentence.rstrip().endswith("?")
-    errand = said["errands"]
-    speaks = said["me"] or any(_ends(one, tables.endings) for one in raw)
-    strong = said["feelings"] or (said["moods"] and said["very"])
+    errand = "errands" in said
+    speaks = "me" in said or any(_ends(one, tables.endings) for one in raw)
+    strong = "feelings" in said or ("moods" in said and "very" in said)
     # Somebody who says little of a feeling leaves out whose it is.
     speaks = speaks or (strong and not asks and len(raw) <= SHORT)
-    kin = said["kin_of_me"] or (said["kin"] and speaks)
+    kin = "kin_of_me" in said or ("kin" in said and speaks)
     me = speaks and not errand
     person = me or kin
-    emotional = FULL if strong and person else HALF if strong or (said["moods"] and me) else 0.0
-    weighs = said["between"] and said["weighed"] and (asks or person)
-    weighs = weighs or (said["wonders"] and (kin or said["weighed"] or said["between"]))
-    chose = said["choices"] and person and (not asks or kin or said["between"])
-    decision = FULL if weighs or chose else HALF if said["choices"] or said["wonders"] else 0.0
-    temporal = FULL if said["past"] and person else HALF if said["past"] or said["now"] else 0.0
+    emotional = FULL if strong and person else HALF if strong or ("moods" in said and me) else 0.0
+    weighs = "between" in said and "weighed" in said and (asks or person)
+    weighs = weighs or ("wonders" in said and (kin or "weighed" in said or "between" in said))
+    chose = "choices" in said and person and (not asks or kin or "between" in said)
+    decision = FULL if weighs or chose else HALF if "choices" in said or "wonders" in said else 0.0
+    temporal = (
+        FULL if "past" in said and person else HALF if "past" in said or "now" in said else 0.0
+    )
     if asks:
         temporal = min(temporal, HALF)
     tells = person and (not asks or emotional == FULL or decision == FULL)
     personal = FULL if tells or weighs else HALF if person else 0.0
     overrides = set()
-    if not asks and said["identity"] and not said["no_identity"]:
+    if not asks and "identity" in said and "no_identity" not in said:
         overrides.add(Override.IDENTITY)
-    if not asks and (said["goals"] or said["values"]):
+    if not asks and ("goals" in said or "values" in said):
         overrides.add(Override.GOAL)
     signals = Signals(emotional, personal, temporal, decision)
     return ReadSentence(signals, frozenset(overrides), len(raw), errand and not person)
@@ -198,16 +205,13 @@ def _opens(table: _Words, words: Sequence[frozenset[str]]) -> bool:
     return any(start == 0 for start, _ in table.places(words[:FIRST_WORDS]))
 
 
-# Tables of which a word counts wherever it stands.
-WHOLE = tuple(frozenset(SignalTable.model_fields) - {"me_endings", "asks", "keeps", "then"})
+def with_kinds(read: ReadSentence, kinds: Mapping[str, float]) -> ReadSentence:
+    """`kinds`: what the heads say of it, by kind.
 
-
-def _with_kinds(read: ReadSentence, kinds: Mapping[str, float]) -> ReadSentence:
-    """The heads add what the tables do not know of the speaker, and take back what asks something
+    They add what the tables do not know of the speaker, and take back what asks something
     of the assistant. An errand stays one: the heads take it for a plan."""
     if sum(kinds.get(name, 0.0) for name in ASKED) >= CERTAIN:
-        halved = Signals(*(min(one, HALF) for one in read.signals.by_name().values()))
-        return replace(read, signals=halved, overrides=frozenset())
+        return at_least_of(read)
     if read.errand:
         return read
     chose = kinds.get("decision", 0.0) >= SURE
@@ -222,6 +226,12 @@ def _with_kinds(read: ReadSentence, kinds: Mapping[str, float]) -> ReadSentence:
     )
 
 
+def at_least_of(read: ReadSentence) -> ReadSentence:
+    """What is left of it whatever the heads say."""
+    halved = Signals(*(min(one, HALF) for one in read.signals.by_name().values()))
+    return replace(read, signals=halved, overrides=frozenset())
+
+
 # Kinds that tell of the speaker, and kinds that want something of the assistant.
 TOLD = ("emotion", "identity", "preference", "goal")
 ASKED = ("general", "small_talk", "documents", "forget", "past")
@@ -234,6 +244,16 @@ def _level(share: float) -> float:
 
 def _ends(word: str, endings: tuple[str, ...]) -> bool:
     return any(word.endswith(one) and len(word) >= len(one) + STEM for one in endings)
+
+
+def _phrase(text: str) -> Phrase:
+    return tuple(_entry_forms(token.text) for token in tokens(normalize(text)))
+
+
+def _stands(phrase: Phrase, words: Sequence[frozenset[str]], at: int) -> bool:
+    """Whether the words from a place on are the phrase."""
+    end = at + len(phrase)
+    return end <= len(words) and all(map(_meets, phrase, words[at:end]))
 
 
 def _meets(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -24,11 +24,11 @@ class FixedKinds:
         self.kind, self.error = kind, False
         self.asked: list[str] = []
 
-    async def read(self, sentences: list[str]) -> dict[str, dict[str, float]]:
-        self.asked += sentences
+    async def read(self, sentence: str) -> dict[str, float]:
+        self.asked.append(sentence)
         if self.error:
             raise EmbedderDown("It is away: wait.")
-        return {one: {self.kind: 0.9} for one in sentences}
+        return {self.kind: 0.9}
 
 
 def memory(text: str, **fields: Any) -> tuple[MemoryItem, Understanding]:
@@ -53,10 +53,17 @@ async def test_the_heads_are_asked_of_what_a_person_said() -> None:
     assert kinds.asked == [TEXT]
 
 
+async def test_the_heads_are_asked_only_where_they_may_decide() -> None:
+    world, kinds = Harness.ready(), FixedKinds("small_talk")
+    world.container.deciding.kinds = kinds
+    assert (await decided(world, "Dana lives in Haifa. Everything feels heavy.")).passed
+    assert kinds.asked == []
+
+
 async def test_without_the_encoder_the_tables_decide() -> None:
     world, kinds = Harness.ready(), FixedKinds("emotion")
     world.container.deciding.kinds, kinds.error = kinds, True
-    found = await decided(world, "My mother died last week.")
+    found = await decided(world, "I have decided to leave my job.")
     assert found.passed
     assert "heads" not in found.params
     assert not (await decided(world, TEXT)).passed

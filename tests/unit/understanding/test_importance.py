@@ -1,5 +1,6 @@
 """How much a text matters, by the rules alone."""
 
+import random
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -11,8 +12,10 @@ from jobs.build.importance import CORPUS, FOLDER, LEAST, Text, read_corpus, scor
 from rayapp.storage.files import load_importance, load_signals
 from rayapp.understanding.records import Gate, Importance, Mention, Override, Signal, Speaker
 from rayapp.understanding.rules.importance import (
+    MOST_ASKED,
     Circumstances,
     ImportanceParams,
+    Weighing,
     importance_of,
     is_derived,
     recurs,
@@ -22,6 +25,7 @@ from rayapp.understanding.rules.signals import SignalWords, read_sentence, sente
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 THRESHOLD = 0.44
+KINDS = ("emotion", "identity", "goal", "decision", "general", "small_talk", "fact")
 
 
 @cache
@@ -50,6 +54,65 @@ def test_the_side_of_the_threshold_is_right(part: str, language: str) -> None:
     assert len(texts) >= 90
     found = scored(texts, words(), params(), None)
     assert sum(right for _, _, right in found) / len(found) >= LEAST
+
+
+def weighing_of(text: str, **more: Any) -> Weighing:
+    return Weighing(
+        text, words(), params(), speaker=Speaker.USER, threshold=THRESHOLD, heads=True, **more
+    )
+
+
+def asked_of(weighing: Weighing, kinds: Mapping[str, Mapping[str, float]]) -> list[str]:
+    asked = []
+    while (sentence := weighing.to_ask()) is not None:
+        asked.append(sentence)
+        weighing.hear(sentence, kinds[sentence])
+    return asked
+
+
+def test_what_is_not_asked_of_the_heads_changes_no_decision() -> None:
+    told = random.Random(7)
+    texts = [one.text for one in corpus()]
+    asked = known = passed = 0
+    for number in range(300):
+        text = " ".join(told.sample(texts, number % 4 + 1))
+        sentences = list(dict.fromkeys(sentences_of(text)))
+        kinds = {one: {told.choice(KINDS): told.random()} for one in sentences}
+        whole = scored_as(text, kinds=kinds.__getitem__)
+        weighing = weighing_of(text)
+        asked += len(asked_of(weighing, kinds))
+        known += len(sentences)
+        passed += whole.passed
+        assert (weighing.importance().passed, text) == (whole.passed, text)
+    assert 60 < passed < 290
+    assert asked < 0.8 * known
+
+
+def test_the_sentence_that_promises_most_is_asked_first_and_no_more_when_it_is_sure() -> None:
+    text = "The bus was late. My mother died last week. It rained. Then I went home."
+    weighing = weighing_of(text)
+    kinds = {one: {"emotion": 0.9} for one in sentences_of(text)}
+    assert asked_of(weighing, kinds) == ["My mother died last week."]
+    assert weighing.importance().passed
+    nothing = {one: {"small_talk": 0.95} for one in sentences_of(text)}
+    weighing = weighing_of(text)
+    assert set(asked_of(weighing, nothing)) == set(sentences_of(text))
+    assert not weighing.importance().passed
+
+
+def test_no_heads_are_asked_where_something_else_decides() -> None:
+    text = "The plumber costs 400."
+    assert weighing_of(text, around=Circumstances(fact=True)).to_ask() is None
+    assert weighing_of(text).to_ask() == text
+    errand = weighing_of("Remind me to buy milk.")
+    assert errand.to_ask() is None
+    assert not errand.importance().passed
+
+
+def test_so_many_sentences_of_a_text_are_asked_of() -> None:
+    text = " ".join(f"The plumber of house {number} costs 400." for number in range(40))
+    nothing = {one: {"fact": 0.9} for one in sentences_of(text)}
+    assert len(asked_of(weighing_of(text), nothing)) == MOST_ASKED
 
 
 @pytest.mark.parametrize("name", ["tables", "heads"])
