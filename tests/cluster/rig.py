@@ -22,6 +22,8 @@ CACHE, RAYS_OWN, FRONT = 6381, 6380, 8000
 # By MongoDB's own 10 s a primary that died is missed for longer than a search waits.
 ELECTION = {"electionTimeoutMillis": 3_000}
 START_S, WHOLE_S = 240.0, 240.0
+# So many may be needed until the replicas stand on both workers.
+RELEASES = 3
 NOT_YET = (AssertionError, httpx.HTTPError, PyMongoError, KeyError, TypeError, ValueError)
 # What only `ray up` writes on a head.
 OF_RAY_UP = "--autoscaling-config=~/ray_bootstrap_config.yaml"
@@ -185,6 +187,7 @@ class Cluster:
         before = self.replicas()
         self.on_head("serve deploy ~/serve.yaml")
         until(lambda: not before.keys() & self.replicas().keys(), WHOLE_S)
+        until(self._is_running, START_S)
 
     def details(self) -> dict[str, Any]:
         """What Serve tells of the application, by the dashboard of the head."""
@@ -200,10 +203,18 @@ class Cluster:
         return {one["replica_id"]: one["node_ip"] for one in rows if one["state"] == "RUNNING"}
 
     def until_whole(self) -> None:
-        """Every replica runs, every worker's front answers, and the primary is where it was."""
+        """Every replica runs, each worker has one and answers, and the primary is where it was."""
         until(self._is_running, START_S)
-        until(lambda: all(map(is_ready, self.fronts)), WHOLE_S)
         until(lambda: self.primary() is self.hosts["b"], WHOLE_S)
+        for _ in range(RELEASES):
+            if self._is_spread():
+                break
+            # A host that comes back gets nothing by itself: Serve moves no replica that runs.
+            self.deploy_anew()
+        until(lambda: all(map(is_ready, self.fronts)), WHOLE_S)
+
+    def _is_spread(self) -> bool:
+        return set(self.replicas().values()) == {host.address for host in self.workers}
 
     def _is_running(self) -> bool:
         return bool(self.details()["status"] == "RUNNING")

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.cluster]
 USERS = [f"person-{number}" for number in range(8)]
 # Of the test of isolation: with two fronts, 750 searches.
 PEOPLE, ROUNDS = 25, 15
+JOB_S = 240.0
 BEFORE_S, CALM_S, LONGEST_S = 5.0, 6.0, 90.0
 # The table of what a death may cost: failed stores, failed searches, seconds to the last failure.
 Cost = tuple[int, int, float]
@@ -99,7 +100,6 @@ def whole(cluster: Cluster) -> Callable[[], None]:
 
 
 def test_every_worker_answers_each_user_with_their_own_memories_alone(cluster: Cluster) -> None:
-    assert set(cluster.replicas().values()) == {host.address for host in cluster.workers}
     people = [f"resident-{number}" for number in range(PEOPLE)]
     for front in cluster.fronts:
         for who in people:
@@ -126,9 +126,11 @@ def test_a_job_is_begun_on_each_host_and_its_workers_are_on_both(cluster: Cluste
         follow = begun["result"]["follow"]
 
         def ended(front: str = front, follow: str = follow) -> bool:
-            return bool(cluster.call(front, "GET", follow)["job"]["state"] == "completed")
+            job = cluster.call(front, "GET", follow)["job"]
+            assert job["state"] == "completed", job
+            return True
 
-        until(ended, LONGEST_S)
+        until(ended, JOB_S)
 
 
 def test_an_erasure_reaches_the_archives_of_every_host(cluster: Cluster) -> None:
