@@ -15,6 +15,7 @@ from rayapp.index.write_barrier import IndexMonitor
 log = logging.getLogger("rayapp.startup")
 T = TypeVar("T")
 
+STARTING = "starting"
 # Pause between two tries, seconds: short, because a user waits for `rayapp up`.
 RETRY_S = 0.25
 # A mismatch or a wrong setting needs a person: look again, but seldom.
@@ -25,8 +26,13 @@ class Startup:
     """Implements `api.services.Starting`; `problems` are sentences for a person."""
 
     def __init__(self) -> None:
-        self.problems: list[str] = ["starting"]
+        self.problems: list[str] = [STARTING]
         self.blocked = False
+
+    @property
+    def hindered(self) -> bool:
+        """Something is away or does not fit: it is not only slow."""
+        return any(one != STARTING for one in self.problems)
 
     async def until_open(self, opened: Callable[[], Awaitable[T]]) -> T:
         """Call `opened` until it succeeds; what it raises becomes `problems`."""

@@ -126,16 +126,23 @@ class Host:
         self._init = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
         self._plug()
 
+    @property
+    def _outside(self) -> str:
+        """The other end of its cable."""
+        return f"rayapp-{self.number}"
+
+    def _unplug(self) -> None:
+        subprocess.run(["ip", "link", "delete", self._outside], capture_output=True, check=False)
+
     def _plug(self) -> None:
-        outside = f"rayapp-{self.number}"
-        subprocess.run(["ip", "link", "delete", outside], capture_output=True, check=False)
+        self._unplug()
         # A card keeps its address over a death: else the others ask for it in vain for 30 s.
         card = f"02:00:0a:4d:00:{self.number:02x}"
         _run(
-            *("ip", "link", "add", outside, "type", "veth", "peer", "name", "eth0"),
+            *("ip", "link", "add", self._outside, "type", "veth", "peer", "name", "eth0"),
             *("address", card, "netns", str(self._init)),
         )
-        _run("ip", "link", "set", outside, "master", BRIDGE, "up")
+        _run("ip", "link", "set", self._outside, "master", BRIDGE, "up")
         inside = ("nsenter", "--target", str(self._init), "--net", "ip")
         _run(*inside, "link", "set", "lo", "up")
         _run(*inside, "address", "add", f"{self.address}/24", "dev", "eth0")
@@ -176,13 +183,14 @@ class Host:
         if self._outer is not None and self._outer.poll() is None:
             os.kill(self._init, signal.SIGKILL)
             self._outer.wait(START_LIMIT_S)
+        self._unplug()
 
     def cut(self) -> None:
         """The cable is pulled; everything on the host goes on."""
-        _run("ip", "link", "set", f"rayapp-{self.number}", "down")
+        _run("ip", "link", "set", self._outside, "down")
 
     def heal(self) -> None:
-        _run("ip", "link", "set", f"rayapp-{self.number}", "up")
+        _run("ip", "link", "set", self._outside, "up")
 
 
 def _run(*command: str) -> None:

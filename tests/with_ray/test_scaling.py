@@ -13,6 +13,7 @@ from rayapp.core.settings.model import IngressSettings
 from rayapp.serve.app import _deployment
 from rayapp.serve.deployments.search import SearchDeployment
 from rayapp.serve.scaling import WORK, replicas_for_work
+from rayapp.serve.startup import Startup
 
 
 def asked(work: dict[str, float] | None, target: float = 20.0) -> float:
@@ -59,7 +60,7 @@ def test_serve_is_told_what_the_settings_say() -> None:
 
 def replica() -> Any:
     made: Any = SearchDeployment.__new__(SearchDeployment)
-    made._process = SimpleNamespace(metrics=InMemoryMetrics())
+    made._process = SimpleNamespace(metrics=InMemoryMetrics(), startup=Startup())
     made._open, made._waited = asyncio.Event(), False
     return made
 
@@ -83,9 +84,20 @@ async def test_a_replica_counts_as_ready_when_it_is_open() -> None:
     await asyncio.wait_for(checked, 5)
 
 
+async def test_one_that_is_only_slow_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rayapp.serve.deployments.search.OPEN_S", 0.01)
+    made = replica()
+    checked = asyncio.create_task(made.check_health())
+    await asyncio.sleep(0.1)
+    assert not checked.done()
+    made._open.set()
+    await asyncio.wait_for(checked, 5)
+
+
 async def test_one_that_cannot_open_says_why_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rayapp.serve.deployments.search.OPEN_S", 0.05)
     made = replica()
+    made._process.startup.problems[:] = ["MongoDB does not answer."]
     await made.check_health()
     began = time.monotonic()
     await made.check_health()  # later ones do not wait

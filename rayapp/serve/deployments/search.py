@@ -31,8 +31,9 @@ log = logging.getLogger("rayapp.search")
 IN_WORK = ("http_in_flight", "event_streams")
 # How often a lost index is noticed, seconds.
 WATCH_S = 1.0
-# Users are sent to a replica that is open; one that cannot open says why, after this time, seconds.
-OPEN_S = 10.0
+# Users are sent to a replica that is open. One that cannot open says why after the first time; one
+# that is only slow, as in a release on a busy machine, has both (Serve's own limit is 30 s).
+OPEN_S, SLOW_S = 10.0, 15.0
 # A search for a user who owns nothing warms every code path and finds nothing.
 WARM_UP_QUERIES = ("warm up", "חימום המערכת")
 
@@ -75,8 +76,11 @@ class SearchDeployment:
         if self._waited:
             return
         self._waited = True
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._open.wait(), OPEN_S)
+        for limit_s in (OPEN_S, SLOW_S):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._open.wait(), limit_s)
+            if self._open.is_set() or self._process.startup.hindered:
+                return
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         """What asks for replicas: requests in work, without open event streams."""

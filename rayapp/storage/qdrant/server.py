@@ -335,7 +335,7 @@ def _client_of(settings: QdrantSettings) -> AsyncQdrantClient:
         grpc_port=settings.grpc_port,
         prefer_grpc=settings.prefer_grpc,
         api_key=settings.api_key or None,
-        grpc_options=CHANNEL,
+        grpc_options=dict(CHANNEL),  # the client adds to it
         # Would block the event loop in the constructor; `rayapp doctor` shows the version.
         check_compatibility=False,
     )
