@@ -1,10 +1,12 @@
 """Imports: an archive is checked as a whole, then written; a repeat goes on where one ended."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
+
+import orjson
 
 from rayapp.core.cancelling import ahead
 from rayapp.core.runtime import Runtime
@@ -31,6 +33,7 @@ ReadRow = Callable[[Collection, bytes], Row]
 BATCH = 500
 # Share of a call's time that is left for writing at least.
 LEAST_SHARE = 0.25
+STATEMENTS, ENDS = "kg_statements", ("subject_id", "object_id")
 # Beside their rows nothing is in the way of an exact import.
 LIVING = frozenset(one.name for one in EXPORTED if one.kind is not Kind.TOMBSTONES)
 # Kinds whose rows belong to memories of every tier.
@@ -190,28 +193,29 @@ class ImportService:
         until: float,
     ) -> ImportReport:
         check, mapping = reading
-        lines, counts, left_out = dict(state.lines), dict(report.counts), dict(report.left_out)
+        lines, counts = dict(state.lines), dict(report.counts)
+        left_out = report.left_out | _left_out(found, how, mapping)
         kept_at = 0
         gone_first = _first_to_go(found) if how.onto_nothing else ()
         if not how.dry_run:
             await self._archive.keep_state(scope, state)
         for collection in found.collections():
-            why = _left_out(collection, how, mapping)
-            if why:
-                left_out[collection.name] = why
+            if collection.name in left_out and not collection.by_hand:
                 continue
+            by_hand = await _by_hand(found, collection, left_out)
             counts.setdefault(collection.name, PutCounts())
             skipped = 0 if how.dry_run else lines.get(collection.name, 0)
             # Rows are read while those before them are written.
             all_rows = _rows(found, collection, check.known, mapping, skipped)
             async with aclosing(ahead(all_rows)) as pages:
-                async for rows in pages:
+                async for read in pages:
+                    rows = list(filter(by_hand, read))
                     if how.dry_run and collection in gone_first:
                         counts[collection.name] += PutCounts(added=len(rows))
                     else:
                         put = await self._archive.put(scope, collection, rows, how)
                         counts[collection.name] += put
-                    lines[collection.name] = lines.get(collection.name, 0) + len(rows)
+                    lines[collection.name] = lines.get(collection.name, 0) + len(read)
                     if how.dry_run:
                         continue
                     late = self._clock.monotonic() >= until
@@ -257,6 +261,25 @@ def _read(
     return rows
 
 
+async def _by_hand(
+    found: Archive, collection: Collection, left_out: Mapping[str, str]
+) -> Callable[[Row], bool] | None:
+    """Which rows are written of a part that is left out: what a person made or said, and the nodes
+    that they said it of. None: all of them, it is not left out."""
+    if collection.name not in left_out:
+        return None
+    ends = await asyncio.to_thread(_ends_by_hand, found)
+    return lambda row: bool(row.get("verified_by")) or row.get("entity_id") in ends
+
+
+def _ends_by_hand(found: Archive) -> frozenset[str]:
+    if STATEMENTS not in {one.name for one in found.collections()}:
+        return frozenset()
+    rows = map(orjson.loads, found.checked_lines(STATEMENTS))
+    said = [row for row in rows if row.get("verified_by")]
+    return frozenset(row[end] for row in said for end in ENDS if row.get(end))
+
+
 def _held_by(found: Archive) -> RowsWanted:
     """Which memories an archive that replaces stands for. Raises BadArchive."""
     manifest = found.manifest
@@ -291,10 +314,17 @@ def _mapping(found: Archive, scope: WriteScope, request: ImportRequest) -> UserM
     return UserMapping(source, scope.user_id)
 
 
-def _left_out(collection: Collection, how: Putting, mapping: UserMapping | None) -> str:
-    """Why a part of the archive is not written; empty when it is."""
+def _left_out(found: Archive, how: Putting, mapping: UserMapping | None) -> dict[str, str]:
+    """Why parts of the archive are not written, by name."""
+    why = {one.name: _why_left_out(one, how, mapping) for one in found.collections()}
+    return {name: said for name, said in why.items() if said}
+
+
+def _why_left_out(collection: Collection, how: Putting, mapping: UserMapping | None) -> str:
+    """Empty: it is written."""
     if how.derive and collection.kind is Kind.GRAPHS:
-        return "learned anew from memories and outcomes"
+        added = "; what was made by hand is added" if collection.by_hand else ""
+        return f"learned anew from memories and outcomes{added}"
     if how.derive and collection.kind is Kind.TOMBSTONES:
         return "counts of what this store deleted stay"
     if mapping is not None and not collection.mapped:

@@ -730,6 +730,31 @@ class ArchiveContract:
         for part in Part:
             assert not any((await archive.left_of(world.reads, part, "m-2")).values())
 
+    async def test_what_was_made_by_hand_is_added_where_the_rest_is_learned_anew(
+        self, world: ArchiveWorld
+    ) -> None:
+        await fill(world)
+        knowledge = "/api/knowledge"
+        async with world.http() as http:
+            made = [
+                (await ask(http, "POST", f"{knowledge}/entity", body))["node"]["id"]
+                for body in ({"type": "Person", "name": "Tamar"}, {"type": "Place", "name": "Arad"})
+            ]
+            said = {"from_id": made[0], "type": "LIVES_IN", "to_id": made[1]}
+            await ask(http, "POST", f"{knowledge}/relationships", said)
+        payload = json.loads(await world.exported(kinds=ALL, format="json"))
+        noa = ArchiveWorld(world.container, NOA)
+        async with noa.http() as http:
+            await ask(http, "POST", "/api/memory/store", {"text": "Noa is here", "tier": "history"})
+            asked = ImportRequest(map_user=True)
+            for added in (True, False):
+                done = await world.container.imports.run(noa.writes, of_payload(payload), asked)
+                assert done.counts["kg_entities"].added == (2 if added else 0)
+                assert "made by hand" in done.left_out["kg_entities"]
+                assert "kg_given" not in done.counts
+            found = await ask(http, "GET", f"{knowledge}/nodes/{made[0]}/relationships")
+        assert [one["relationship"]["to_id"] for one in found["relationships"]] == [made[1]]
+
     async def test_what_a_memory_gave_to_the_graph_is_counted_until_it_is_taken_back(
         self, world: ArchiveWorld
     ) -> None:

@@ -129,6 +129,7 @@ class Collection:
         sparse: its rows hold only the fields that were set; others lack none.
         backed_up: a backup of the whole store holds it.
         mapped: its rows may become another user's; others hold ids that belong to one alone.
+        by_hand: rows that a person made are added also where the others are learned anew.
     """
 
     name: str
@@ -147,6 +148,7 @@ class Collection:
     sparse: bool = False
     backed_up: bool = True
     mapped: bool = True
+    by_hand: bool = False
     why: str = ""
 
 
@@ -192,8 +194,8 @@ COLLECTIONS: tuple[Collection, ...] = (
         extra={"last_judged_at": datetime},
     ),
     Collection("kg_given", Kind.GRAPHS, ("source_id",), Given),
-    Collection("kg_entities", Kind.GRAPHS, ("entity_id",), Entity),
-    Collection("kg_statements", Kind.GRAPHS, ("statement_id",), Statement),
+    Collection("kg_entities", Kind.GRAPHS, ("entity_id",), Entity, by_hand=True),
+    Collection("kg_statements", Kind.GRAPHS, ("statement_id",), Statement, by_hand=True),
     Collection("derived", Kind.GRAPHS, ("derived_id",), Derived),
     Collection("kg_merges", Kind.GRAPHS, ("merge_id",), Merge),
     Collection(
