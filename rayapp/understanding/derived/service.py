@@ -31,7 +31,7 @@ from rayapp.understanding.statements.records import Graph, Level
 # Scenes about the time of a text that it is compared with, and what that may take within a change,
 # seconds.
 MOST_SCENES = 20
-EMBED_S = 1.0
+EMBED_S = 3.0
 
 
 @dataclass(frozen=True)
