@@ -33,7 +33,7 @@ ReadRow = Callable[[Collection, bytes], Row]
 BATCH = 500
 # Share of a call's time that is left for writing at least.
 LEAST_SHARE = 0.25
-STATEMENTS, ENDS = "kg_statements", ("subject_id", "object_id")
+NODES, STATEMENTS, ENDS = "kg_entities", "kg_statements", ("subject_id", "object_id")
 # Beside their rows nothing is in the way of an exact import.
 LIVING = frozenset(one.name for one in EXPORTED if one.kind is not Kind.TOMBSTONES)
 # Kinds whose rows belong to memories of every tier.
@@ -268,7 +268,8 @@ async def _by_hand(
     that they said it of. None: all of them, it is not left out."""
     if collection.name not in left_out:
         return None
-    ends = await asyncio.to_thread(_ends_by_hand, found)
+    needs = collection.name == NODES
+    ends = await asyncio.to_thread(_ends_by_hand, found) if needs else frozenset[str]()
     return lambda row: bool(row.get("verified_by")) or row.get("entity_id") in ends
 
 
