@@ -6,9 +6,11 @@ from functools import cache
 import httpx
 import pytest
 
+from rayapp.core.claims import Queued
 from rayapp.core.settings.load import load_settings
 from rayapp.core.settings.model import Settings
 from rayapp.understanding.ports import SourceText
+from rayapp.understanding.records import Understanding
 from tests.support.harness import AT_ONCE, Harness
 from tests.unit.api.serving import client_of
 
@@ -59,7 +61,7 @@ class Understood:
             total += worked
         return total
 
-    def state(self, memory_id: str, user: str = "dana") -> object:
+    def state(self, memory_id: str, user: str = "dana") -> Queued[Understanding] | None:
         return self.world.understandings.queued((user, memory_id))
 
 

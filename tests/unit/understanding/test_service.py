@@ -48,7 +48,7 @@ async def test_a_topic_of_three_days_matters_though_its_texts_are_read_together(
     ids.append(await world.world.store(DULL, topics=("roof",), created_at=long_ago))
     await world.work()
     passed = [
-        any(side.passed for side in world.state(one).row.sides)  # type: ignore[attr-defined]
+        (state := world.state(one)) is not None and any(side.passed for side in state.row.sides)
         for one in ids
     ]
     assert passed == [True, True, False, False, False]
